@@ -73,7 +73,6 @@ class SimulatedNetwork:
         self._heap = heap
         self._latency_s = latency_s
         self._flows: dict[FlowId, tuple[FlowSpec, OnEnd]] = {}
-        self._coflows: dict[CoflowId, None] = {}  #: those that are open
 
     # Time ----------------------------------------------------------------------------------------
     def next_s(self) -> float:
@@ -170,12 +169,10 @@ class SimulatedNetwork:
 
     # Coflows, links and nodes --------------------------------------------------------------------
     def open_coflow(self, coflow: CoflowId) -> None:
-        self._coflows[coflow] = None
         self._order(RegisterCoflow(coflow=coflow))
 
     def close_coflow(self, coflow: CoflowId) -> None:
         """Cancel all open flows of a coflow, then the coflow."""
-        del self._coflows[coflow]
         for flow in self._flows_of(coflow):
             self.cancel(flow)
         self._order(FinishCoflow(coflow=coflow))
@@ -189,11 +186,14 @@ class SimulatedNetwork:
     def _order(self, order: Order) -> None:
         self.fabric.handle(order, self.fabric.now_s)
 
-    def end_flows_of(
-        self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
-    ) -> None:
-        """End all flows from or to a node, or some of them, with the reason.  O(flows)."""
-        for flow in self._at_node(node, which):
+    def end_flows_of(self, node: NodeId, reason: str) -> None:
+        """End all flows from or to a node, with the reason.  O(flows)."""
+        self._end(
+            [flow for flow, (at, _) in self._flows.items() if node in (at.src, at.dst)], reason
+        )
+
+    def _end(self, flows: Iterable[FlowId], reason: str) -> None:
+        for flow in flows:
             known = self._flows.pop(flow, None)
             if known is None:
                 continue  # the end of another flow has cancelled this one
@@ -205,19 +205,9 @@ class SimulatedNetwork:
     def _sent_bytes(self, flow: FlowId) -> int:
         return self.fabric.sent_bytes(flow) if self.fabric.is_open(flow) else 0
 
-    def _at_node(self, node: NodeId, which: Callable[[OnEnd], bool]) -> list[FlowId]:
-        return [
-            flow
-            for flow, (at, on_end) in self._flows.items()
-            if node in (at.src, at.dst) and which(on_end)
-        ]
-
     def flows(self) -> dict[FlowId, tuple[FlowSpec, OnEnd]]:
         """All flows that have not ended, and how their ends are to be reported; read only."""
         return self._flows
-
-    def coflows(self) -> list[CoflowId]:
-        return list(self._coflows)
 
     def stats(self) -> NetworkStats:
         """The network's counters, in the format of the emulator's."""

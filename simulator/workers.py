@@ -146,15 +146,6 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         if not self.missing and not self.over:
             self._read_all()
 
-    @property
-    def has_slot(self) -> bool:
-        return self._begins
-
-    @property
-    def early(self) -> tuple[FlowId, ...]:
-        """Fetches that ended before it started, and are not reported yet."""
-        return tuple([flow for flow, *_ in self._early])
-
     def flows(self) -> list[tuple[Literal["reads", "writes"], FlowId]]:
         """The flows of blocks that it waits for, but no fetches."""
         reads = [] if self._reading is None else [self._reading]

@@ -20,8 +20,7 @@ from railyard.benchmarks.attacks._grounds.home import SMALL, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.chaos.injector import Effect, Faults
 from railyard.chaos.plan import LiveFault
-from railyard.chaos.targets import limit, replicas
-from railyard.chaos.watches import Watch
+from railyard.chaos.targets import Watch, limit, replicas
 
 #: With fewer Python itself does not start.
 _LIMITS = (20, 24, 32, 40, 48, 64, 96, 128, 256)

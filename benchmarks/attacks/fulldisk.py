@@ -20,7 +20,7 @@ from railyard.benchmarks.attacks._grounds.faults import Health, lasting
 from railyard.benchmarks.attacks._grounds.home import SMALL, Home, Ran, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Skipped, Trial, run_trials
 from railyard.chaos.injector import Effect
-from railyard.chaos.watches import Watch
+from railyard.chaos.targets import Watch
 
 _DISK_BYTES = 48_000_000
 _PIECE_BYTES = 2**20

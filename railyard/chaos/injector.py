@@ -8,8 +8,7 @@ import resource
 import shutil
 import signal
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,8 +17,7 @@ from typing import Any
 
 from railyard.chaos import targets
 from railyard.chaos.plan import LiveFault, nodes_to_lose, replica_to_damage
-from railyard.chaos.targets import Processes
-from railyard.chaos.watches import Another, Answers, InTurn, Journal, Replicas, Watch
+from railyard.chaos.targets import Another, Answers, InTurn, Journal, Processes, Replicas, Watch
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.faults import KILLS, ROLES
 from railyard.cluster.ids import NodeId, job_of
@@ -46,7 +44,7 @@ _AT_WORK: dict[str, tuple[Message, type[Message]]] = {
 }
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Effect:
     """What a fault did.
 
@@ -56,9 +54,6 @@ class Effect:
     what: str  #: "kill -9 of datanode-r1"
     watch: Callable[[], Watch]
     mend: Callable[[], object] = lambda: None
-    at_s: float = 0.0  #: when it was done, on the plan's clock
-    mended_s: float | None = None
-    watching: Watch | None = None  #: once it is mended
 
 
 class Faults:
@@ -331,71 +326,51 @@ class Injector:
         others: Mapping[str, DoFault] = MappingProxyType({}),
     ) -> None:
         self.done: list[Recovered] = []
+        self.begun_s = time.monotonic()  #: when the plan's clock was 0
         self._reactor = session.reactor
         self._faults = Faults(session, others)
-        self.begun_s = time.monotonic()  #: when the plan's clock was 0
-        self._to_come = deque(plan)
-        self._waiting: list[LiveFault] = []  #: those that are due, and have found nothing yet
-        self._under_way: list[tuple[LiveFault, Effect]] = []
         self._report = report
+        self._courses = [self._course(fault) for fault in plan]
 
     def follow(self, is_over: Callable[[], bool]) -> None:
         """Go on until all faults are over, and ``is_over``; or until that raises an error."""
         try:
-            while not is_over() or self._to_come or self._waiting or self._under_way:
+            while not is_over() or self._courses:
                 self._reactor.run_until(lambda: False, _PERIOD_S)
-                self._turn()
+                self._courses = [course for course in self._courses if next(course, True) is None]
         finally:
-            for _, effect in self._under_way:  # nothing stays stopped, however this ended
-                if effect.mended_s is None:
-                    effect.mend()
+            for course in self._courses:  # nothing stays stopped or limited, however this ended
+                course.close()
 
     @property
     def now_s(self) -> float:
         """The time on the plan's clock."""
         return time.monotonic() - self.begun_s
 
-    def _turn(self) -> None:
-        while self._to_come and self._to_come[0].at_s <= self.now_s:
-            self._waiting.append(self._to_come.popleft())
-        self._waiting = [fault for fault in self._waiting if not self._begin(fault)]
-        self._under_way = [one for one in self._under_way if not self._is_over(*one)]
-
-    def _begin(self, fault: LiveFault) -> bool:
-        """Whether it need not be tried again."""
-        now_s = self.now_s
-        effect = self._faults.begin(fault)
-        if effect is not None:
-            effect.at_s = now_s
-            self._under_way.append((fault, effect))
-            if not fault.lasts_s:
-                self._mend(effect, now_s)
-            return True
-        if now_s < fault.at_s + _TARGET_PATIENCE_S:
-            return False
-        self._end(Recovered(fault=fault, what="", at_s=now_s, took_s=None))
-        return True
-
-    def _mend(self, effect: Effect, now_s: float) -> None:
-        effect.mend()
-        effect.mended_s = now_s
-        effect.watching = effect.watch()
-
-    def _is_over(self, fault: LiveFault, effect: Effect) -> bool:
-        """Mend it if it is time; whether it is over."""
-        now_s = self.now_s
-        if effect.watching is None or effect.mended_s is None:
-            if now_s >= effect.at_s + fault.lasts_s:
-                self._mend(effect, now_s)
-            return False
-        is_well = effect.watching.is_well()
-        took_s = self.now_s - effect.mended_s
-        if not is_well and took_s < RECOVERY_TIMEOUT_S:
-            return False
-        effect.watching.close()
-        found_s = took_s if is_well else None
-        self._end(Recovered(fault=fault, what=effect.what, at_s=effect.at_s, took_s=found_s))
-        return True
+    def _course(self, fault: LiveFault) -> Generator[None, None, None]:
+        """Wait for its time, do it, wait until it is over, mend and watch; a step for each look."""
+        while self.now_s < fault.at_s:
+            yield
+        at_s = self.now_s
+        while (effect := self._faults.begin(fault)) is None:
+            if at_s >= fault.at_s + _TARGET_PATIENCE_S:
+                self._end(Recovered(fault=fault, what="", at_s=at_s, took_s=None))
+                return
+            yield
+            at_s = self.now_s
+        mended_s = at_s
+        try:
+            while mended_s < at_s + fault.lasts_s:
+                yield
+                mended_s = self.now_s
+        finally:
+            effect.mend()
+        watch = effect.watch()
+        while not (is_well := watch.is_well()) and self.now_s < mended_s + RECOVERY_TIMEOUT_S:
+            yield
+        took_s = self.now_s - mended_s if is_well else None
+        watch.close()
+        self._end(Recovered(fault=fault, what=effect.what, at_s=at_s, took_s=took_s))
 
     def _end(self, recovered: Recovered) -> None:
         self.done.append(recovered)

@@ -22,7 +22,7 @@ from railyard.chaos.plan import (
     replica_to_damage,
 )
 from railyard.chaos.runs import wasted_s
-from railyard.chaos.watches import Journal, Replicas
+from railyard.chaos.targets import Journal, Replicas
 from railyard.cli.commands.bench import benchmark_names, parts_of
 from railyard.cli.exitstatus import Status
 from railyard.cluster.config import DEATHS_MAX, WITHIN_S
@@ -167,7 +167,7 @@ def folder(tmp_path):
 
 
 def test_a_block_has_recovered_once_it_has_its_sound_replicas_or_is_removed(folder, monkeypatch):
-    monkeypatch.setattr("railyard.chaos.watches._LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr("railyard.chaos.targets._LOOK_AGAIN_S", 0.0)
     files = [folder.node(node) / "blocks" / "b7" for node in ("r0n0", "r1n0", "r2n0")]
     for file in files[:2]:
         file.write_bytes(b"sound" * 100)

@@ -17,7 +17,7 @@ from railyard.benchmarks.attacks._grounds.home import SMALL, Home, Ran, require
 from railyard.benchmarks.attacks._grounds.trials import Trial
 from railyard.chaos.injector import RECOVERY_TIMEOUT_S, DoFault, Effect, Injector, Recovered
 from railyard.chaos.plan import LiveFault
-from railyard.chaos.watches import Watch
+from railyard.chaos.targets import Watch
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import load_topology

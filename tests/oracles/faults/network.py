@@ -189,6 +189,7 @@ class FaultyNetwork(SimulatedNetwork):
         self.is_stopped = False  #: whether it hears and grants nothing just now, and goes on later
         #: called with flows that are about to start, if there is somebody to call
         self.on_start: Callable[[Sequence[FlowSpec]], None] | None = None
+        self._coflows: dict[CoflowId, None] = {}  #: those that are open
         self._dead: list[Fabric] = []  #: fabrics of networks that have died
         self._sent_before: dict[FlowId, int] = {}  #: {flow: bytes it had sent over dead fabrics}
         self._arrived_bytes = 0
@@ -448,15 +449,39 @@ class FaultyNetwork(SimulatedNetwork):
         self._stopped.pop(flow, None)
         super().cancel(flow)
 
+    # Coflows --------------------------------------------------------------------------------------
+    def coflows(self) -> list[CoflowId]:
+        """Those that are open."""
+        return list(self._coflows)
+
+    def open_coflow(self, coflow: CoflowId) -> None:
+        self._coflows[coflow] = None
+        super().open_coflow(coflow)
+
+    def close_coflow(self, coflow: CoflowId) -> None:
+        """Cancel all open flows of a coflow, then the coflow."""
+        del self._coflows[coflow]
+        super().close_coflow(coflow)
+
     def _flows_of(self, coflow: CoflowId) -> Sequence[FlowId]:
         known = [flow for flow, (spec, _) in self._flows.items() if spec.coflow == coflow]
         if self.is_down:
             return known
         return [flow for flow in known if self.fabric.is_open(flow) or flow in self._stopped]
 
-    def _at_node(self, node: NodeId, which: Callable[[OnEnd], bool]) -> list[FlowId]:
-        """Those that are held go on: nobody but the network has any part in them."""
-        return [flow for flow in super()._at_node(node, which) if flow not in self._stopped]
+    def end_flows_of(
+        self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
+    ) -> None:
+        """End all flows from or to a node, or some of them, with the reason.
+
+        Those that are held go on: nobody but the network has any part in them.
+        """
+        ends = [
+            flow
+            for flow, (at, on_end) in self._flows.items()
+            if node in (at.src, at.dst) and which(on_end) and flow not in self._stopped
+        ]
+        self._end(ends, reason)
 
 
 class FaultyLinkWatch(LinkWatch):

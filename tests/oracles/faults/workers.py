@@ -70,6 +70,16 @@ class FaultyAttempt(SimulatedAttempt, eq=False):
 
     write_class = FaultyWrite
 
+    @property
+    def held(self) -> HeldAttempt:
+        """What its NodeManager says that it has."""
+        return HeldAttempt(attempt=self.id, node=self.node, has_slot=self._begins, killed=False)
+
+    @property
+    def unreported(self) -> list[FlowId]:
+        """Fetches that ended before it started, and are not reported yet."""
+        return [flow for flow, *_ in self._early]
+
     def _read_rest(self, rest_bytes: int) -> None:
         store = cast("FaultyBlockStore", self._workers.store)
         if store.is_down and not self.over:
@@ -258,11 +268,9 @@ class FaultyWorkers(NodeManagers):
     # What there is -------------------------------------------------------------------------------
     def holds(self, rack: RackId) -> NodeManagerHolds:
         """What a rack's NodeManager has, as it would say after a restart of the ResourceManager."""
-        attempts = [
-            HeldAttempt(attempt=one.id, node=one.node, has_slot=one.has_slot, killed=False)
-            for one in self.running.values()
-            if rack_of(one.node) == rack
-        ]
+        running = cast("dict[AttemptId, FaultyAttempt]", self.running)
+        here = [one for one in running.values() if rack_of(one.node) == rack]
+        attempts = [one.held for one in here]
         attempts += [
             HeldAttempt(attempt=name, node=node, has_slot=True, killed=True)
             for name, node in self.dying.items()
@@ -277,9 +285,7 @@ class FaultyWorkers(NodeManagers):
         ]
         flows += [flow for flow, each in self._unopened.items() if rack_of(each.dst) == rack]
         flows += [flow for flow, each in self._waiting.items() if rack_of(each.dst) == rack]
-        flows += [
-            flow for one in self.running.values() if rack_of(one.node) == rack for flow in one.early
-        ]
+        flows += [flow for one in here for flow in one.unreported]
         return NodeManagerHolds(rack=rack, attempts=tuple(attempts), flows=tuple(flows), jobs=())
 
     def fetches(self) -> list[FlowId]:
