@@ -4,9 +4,9 @@
                           └───────────── or ────────────────┴─────► lost  (no status: a reason)
 
 ``Containers`` starts and kills their processes, by way of the helpers, and knows neither what a
-status means nor who hears of it.  ``Attempts`` turns what happens to processes, and what they say
-themselves, into facts.  An attempt has succeeded only if it said so and its process then exited
-with status 0.  It talks to this table over its umbilical, a link to the NodeManager's server.
+status means nor who learns of it.  ``Attempts`` turns what happens to processes, and what they
+report themselves, into facts.  An attempt has succeeded only if it said so and its process then
+exited with status 0.  It talks to this table over its umbilical, a link to the NodeManager.
 
 Never here: what attempts compute.
 """
@@ -77,7 +77,7 @@ from railyard.nodemanager.shuffle import shuffle_folder
 
 log = logging.getLogger(__name__)
 
-_JOB_HELPER_SAYS: tuple[type[Message], ...] = (
+_JOB_HELPER_EVENTS: tuple[type[Message], ...] = (
     JobLoaded,
     JobBroken,
     AttemptForked,
@@ -203,7 +203,7 @@ class Containers:
     # What happens ------------------------------------------------------------------------------
     def _start_helper(self, order: LoadJob) -> _JobHelper:
         ours, theirs = socket.socketpair()
-        channel = Channel(ours, Vocabulary(_JOB_HELPER_SAYS))
+        channel = Channel(ours, Vocabulary(_JOB_HELPER_EVENTS))
         number = next(self._numbers)
         helper = _JobHelper(job=order.job, number=number, channel=channel, far=theirs)
         self._by_job[order.job] = self._by_number[helper.number] = helper
@@ -277,7 +277,7 @@ class Containers:
 
     def _forget(self, helper: _JobHelper, how: str) -> None:
         if not helper.channel.at_end:
-            self._on_job_helper(helper)  # what it said before its end still counts
+            self._on_job_helper(helper)  # what it sent before its end still counts
         self._reactor.remove(helper.channel.fileno())
         helper.channel.close()
         self._permits.give_back(helper.importer)
@@ -307,7 +307,7 @@ class Containers:
 class _Ending(IntEnum):
     """What is known of an attempt's end; of several reasons the largest is reported."""
 
-    OPEN = 0  #: it is what the attempt says, or its process's status
+    OPEN = 0  #: it is what the attempt reports, or its process's status
     TOO_LARGE = 1  #: it uses more memory than it may
     TIMED_OUT = 2
     KILLED = 3  #: by a ``KillAttempt``
@@ -489,7 +489,7 @@ class Attempts:
             self.fail(attempt, claim.reason, no_room=claim.no_room)
         elif claim is not None and status == 0:
             running.ending = _Ending.DONE
-            # None ends earlier than ``ENDING_S`` before it is due, whatever it says.
+            # None ends earlier than ``ENDING_S`` before it is due, whatever it reports.
             due_s = min(running.due_s, now_s() + ENDING_S)
             if due_s <= now_s():
                 self._succeed(attempt, claim)

@@ -83,8 +83,8 @@ _LENGTH = struct.Struct("<I")
 _READ_BYTES = 2**18
 _FD = struct.Struct("i")
 _FDS_ROOM = socket.CMSG_LEN(64 * _FD.size)
-#: How often it is looked at how much memory attempts use.
-_LOOK_PERIOD_S = 0.25
+#: How often it is checked how much memory attempts use.
+_CHECK_PERIOD_S = 0.25
 _FLAGS = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
 
 
@@ -97,7 +97,7 @@ class Channel:
     """
 
     def __init__(self, end: socket.socket, vocabulary: Vocabulary) -> None:
-        self.at_end = False  #: the other side has closed, or is gone
+        self.at_end = False  #: the other side has closed, or has ended
         self._end = end
         self._vocabulary = vocabulary
         self._received = bytearray()
@@ -107,7 +107,7 @@ class Channel:
         return self._end.fileno()
 
     def send(self, message: Message, fds: Sequence[int] = ()) -> None:
-        """Send a message; to a side that is gone it is dropped: see ``at_end``."""
+        """Send a message; to a side that has ended it is dropped: see ``at_end``."""
         packed = pack(message)
         data = _LENGTH.pack(len(packed)) + packed
         try:
@@ -178,7 +178,7 @@ class _Helper(Generic[Name]):
         self._pidfds: dict[Name, int] = {}
 
     def serve(self) -> None:
-        """Fork and reap until whoever gives orders is gone."""
+        """Fork and reap until the process that gives orders has ended."""
         adopt_orphans()  # what children start and leave behind, also in a session of its own
         self._reactor.add(self._channel.fileno(), self._on_orders)
         self._reactor.run()
@@ -242,7 +242,7 @@ class _JobHelper(_Helper[AttemptId]):
         self._allowed_bytes = daemon.config.topology.compute.memory
         self._inherited_bytes = 0  #: private memory that every attempt has from the start
         self._memory: dict[AttemptId, TreeMemory] = {}  #: of those that may go on
-        self._looks = False  #: a look at their memory is due
+        self._check_is_due = False  #: a check of their memory
 
     def serve(self) -> None:
         _write_to(self._outputs)
@@ -290,7 +290,7 @@ class _JobHelper(_Helper[AttemptId]):
             self._channel.send(AttemptNotForked(attempt=attempt, reason=reason))
             return
         self._memory[attempt] = TreeMemory(pid, inherited_bytes, self._allowed_bytes)
-        self._look_later()
+        self._check_memory_later()
         self._channel.send(AttemptForked(attempt=attempt, pid=pid))
 
     def _become(self, order: LaunchAttempt) -> int:
@@ -306,21 +306,21 @@ class _JobHelper(_Helper[AttemptId]):
         assert self._job is not None, "attempts are launched after JobLoaded"
         return run_attempt(self._daemon, self._job, order)
 
-    def _look_later(self) -> None:
-        if self._memory and not self._looks:
-            self._looks = True
-            self._reactor.call_later(_LOOK_PERIOD_S, self._look)
+    def _check_memory_later(self) -> None:
+        if self._memory and not self._check_is_due:
+            self._check_is_due = True
+            self._reactor.call_later(_CHECK_PERIOD_S, self._check_memory)
 
-    def _look(self) -> None:
+    def _check_memory(self) -> None:
         """Kill the attempts that use too much memory, with what they have started."""
-        self._looks = False
+        self._check_is_due = False
         excess = {attempt: memory.excess() for attempt, memory in self._memory.items()}
         for attempt, reason in excess.items():
             if reason:
                 del self._memory[attempt]
                 self._channel.send(AttemptTooLarge(attempt=attempt, reason=reason))
                 self._kill(attempt)
-        self._look_later()
+        self._check_memory_later()
 
     def _ended(self, attempt: AttemptId, status: int) -> None:
         self._memory.pop(attempt, None)
@@ -399,7 +399,7 @@ def start_helper(daemon: Daemon) -> tuple[int, Channel]:
     def help_out() -> None:
         ours.close()
         close_descriptors_but({theirs.fileno()})
-        # Ctrl-C goes to the whole terminal; whoever is asked to stop takes us along.
+        # Ctrl-C goes to the whole terminal; who gets that ends us, too.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         gc.collect()
         gc.freeze()  # collections in the children then leave the shared pages alone

@@ -2,7 +2,7 @@
 
 Its name on the wire is "nodemanager-RACK".  Orders come from the ResourceManager over the link on
 which it registered; facts go back over it.  If that link breaks, what runs here goes on; once there
-is a ResourceManager again, this process registers again and says what it has.  After a death of
+is a ResourceManager again, this process registers again with what it has.  After a death of
 this process, the next one finds its map output on the nodes' disks; attempts died with it.
 """
 
@@ -166,9 +166,9 @@ def _remove(path: Path) -> None:
 
 
 def main(daemon: Daemon) -> None:
-    """Run the NodeManager ``daemon.name`` until it is asked to stop.
+    """Run the NodeManager ``daemon.name`` until it is to stop.
 
-    Raises ``PeerLost`` if the own helper is gone, or if there is no ResourceManager at the start.
+    Raises ``PeerLost`` if the own helper has ended, or if there is no ResourceManager at the start.
     """
     helper_pid, helper = start_helper(daemon)  # before there is a ZeroMQ context
     take_priority(CARRIER)  # after the helper: attempts have none
@@ -186,7 +186,7 @@ class _NodeManager:
         self._rack = _rack(daemon)
         self._is_registered = False  #: whether it ever was
         self._earlier_jobs: set[JobId] = set()  #: of which a NodeManager before this has left files
-        self._lost = ""  #: what this process can't go on without, and is gone
+        self._lost = ""  #: what this process can't go on without, and has ended
         self._transport = Transport.of(daemon)
         self._reactor = self._transport.reactor
         stop_on_sigterm(self._reactor)
@@ -233,7 +233,7 @@ class _NodeManager:
             self._manager.send(NodeManagerHeartbeat(rack=self._rack.id, nodes=nodes))
 
     def _registration(self, found: Leftovers | None = None) -> RegisterNodeManager:
-        """The first registration says what was ``found``; those that follow go on with it."""
+        """The first registration has what was ``found``; those that follow go on with it."""
         return RegisterNodeManager(
             rack=self._rack.id,
             pid=os.getpid(),

@@ -319,7 +319,7 @@ class ShuffleService:
         self._send(order, request.peer, found)
 
     def _look_up(self, order: ReadOutputs) -> list[Part] | OutputsFound:
-        """The part of each output that is asked for; or which outputs are lost, and why."""
+        """The part of each output that is requested; or which outputs are lost, and why."""
         found: list[Part] = []
         lost: dict[AttemptId, str] = {}
         for attempt in order.outputs:

@@ -58,11 +58,11 @@ class SimulatedNetwork:
         heap: EventHeap,
         latency_s: float = 0.0,
         *,
-        looks_at_names: bool = False,
+        names_matter: bool = False,
     ) -> None:
         self.fabric = fabric
         #: whether it matters for what flows share how they are called
-        self._looks_at_names = looks_at_names
+        self._names_matter = names_matter
         self._numbers: dict[FlowId, int] = {}  #: if so, of open fetches
         self.opened = 0  #: flows started; those within a node are in none of these numbers
         self.finished = 0  #: flows that sent all their bytes
@@ -99,7 +99,7 @@ class SimulatedNetwork:
         self.call_each(self._known(ended))
 
     def _known(self, ended: Iterable[Finished]) -> Iterator[OnEnd | Numbers]:
-        numbers = self._numbers if self._looks_at_names else None
+        numbers = self._numbers if self._names_matter else None
         is_fetch = _is_number if numbers is None else numbers.__contains__
         for are_fetches, ends in groupby([end.flow for end in ended], is_fetch):
             if are_fetches:
@@ -142,7 +142,7 @@ class SimulatedNetwork:
         self.opened += len(fetches)
         numbers, stages = fetches.tolist(), fetches >> STAGE_SHIFT
         names: list[FlowId | int] = numbers
-        if self._looks_at_names:
+        if self._names_matter:
             names = [start.stages[number >> STAGE_SHIFT].name(number) for number in numbers]
             self._numbers.update(zip(cast("list[FlowId]", names), numbers, strict=True))
         asks = [start.asks[at] for at in crossing.tolist()] if start.asks else ()
@@ -155,7 +155,7 @@ class SimulatedNetwork:
     def cancel_fetch(self, order: CancelFetch) -> None:
         """Cancel the flow of a fetch; does nothing if it is not open."""
         started = order.started
-        name = started.flow if self._looks_at_names else cast("FlowId", order.fetch)
+        name = started.flow if self._names_matter else cast("FlowId", order.fetch)
         self._numbers.pop(name, None)
         size_bytes = started.size_bytes
         spec = FlowSpec(flow=name, src=started.src, dst=started.dst, size_bytes=size_bytes)
@@ -229,7 +229,7 @@ class SimulatedNetwork:
 class LinkWatch:
     """Reports the links between racks to the core each ``period_s`` in which rates were set.
 
-    It looks after all else of that time, so that the rates are those that hold from then on.
+    It observes after all else of that time, so that the rates are those that hold from then on.
     """
 
     def __init__(
@@ -245,25 +245,25 @@ class LinkWatch:
         self._change = config.change
         self._report = report
         self._observed = ObservedLinks(network.fabric.network, config.change)
-        self._periods = 0  #: the last look was, or is to be, so many periods from the start
-        self._looking = False  #: whether it is to be
-        self._decided = self._rates_set()  #: as of the last look
+        self._periods = 0  #: the last observation was, or is to be, so many periods from the start
+        self._is_planned = False  #: whether it is to be
+        self._decided = self._rates_set()  #: as of the last observation
 
     def _rates_set(self) -> object:
         """A number that is another one once rates have been set."""
         return self._network.fabric.decided
 
     def review(self) -> None:
-        """Plan to look, if rates were set since the last time; to be called before time passes."""
-        if self._looking or self._rates_set() == self._decided:
+        """Plan to observe if rates were set since then; to be called before time passes."""
+        if self._is_planned or self._rates_set() == self._decided:
             return
-        self._looking = True
+        self._is_planned = True
         self._periods = max(self._periods + 1, math.ceil(self._heap.now_s / self._period_s))
         at_s = self._periods * self._period_s
-        self._heap.at(at_s, self._look, priority=EventPriority.OBSERVATION)
+        self._heap.at(at_s, self._observe, priority=EventPriority.OBSERVATION)
 
-    def _look(self) -> None:
-        self._looking = False
+    def _observe(self) -> None:
+        self._is_planned = False
         changed = self._observed.look(self._network.fabric)
         self._decided = self._rates_set()
         if changed:

@@ -61,7 +61,7 @@ _NAMED = 3
 
 
 class Standstill:
-    """Notices that nothing in a simulation can change any more, and says what each job waits for.
+    """Notices that nothing in a simulation can change any more; explains what each job waits for.
 
     Nothing goes on by itself once no flow sends and nothing is planned but polls and timers: no
     task computes, no fault begins or ends, no job is to come.  Something may still follow from a
@@ -100,7 +100,7 @@ class Standstill:
         return heap.next_timer_s()
 
     def causes(self) -> list[str]:
-        """What is missing for good: links that carry nothing, nodes and slots that are gone."""
+        """What is missing for good: links that carry nothing, nodes and slots that are lost."""
         topology, fabric = self._topology, self._workers.network.fabric
         stopped = [name for name, rate in fabric.capacities_bytes_per_s().items() if not rate]
         links = names_of_links(stopped, topology.places())
@@ -305,7 +305,7 @@ class Simulation:
     def _make_network(self, make_fabric: Callable[[], Fabric]) -> SimulatedNetwork:
         by_name = flow_scheduler(self.config.flow_scheduler).serves is Serves.PRIORITIES
         fetch_s = self.behaviour.fetch_s
-        return SimulatedNetwork(make_fabric(), self.heap, fetch_s, looks_at_names=by_name)
+        return SimulatedNetwork(make_fabric(), self.heap, fetch_s, names_matter=by_name)
 
     def _make_store(self) -> BlockStore:
         return BlockStore(self.config.topology, self.chance, self.heap, self.network)

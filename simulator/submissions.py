@@ -173,13 +173,13 @@ class Submissions:
         """Move the winning attempts' files into the output folder, as the ResourceManager does."""
         folder = command.output_path
 
-        def looked(refused: Refusal, answer: Message | Refusal | None) -> None:
+        def found(refused: Refusal, answer: Message | Refusal | None) -> None:
             self._driver.feed(commit_refused(command.job, refused, answer))
 
         def ended(answer: Message | Refusal | None) -> None:
-            if isinstance(answer, Refusal):  # it may have been done, if it was asked for before
+            if isinstance(answer, Refusal):  # it may have been done, if it was requested before
                 success = GetStatus(path=success_file(folder))
-                self._store.ask(success, partial(looked, answer))
+                self._store.ask(success, partial(found, answer))
             else:
                 self._driver.feed(JobCommitted(job=command.job))
 

@@ -336,7 +336,7 @@ class Workers:
         self.jobs: dict[JobId, JobWork] = {}
         self.slowness: dict[NodeId, float] = {}  #: {slow node: factor of its computing times}
         self.running: dict[AttemptId, SimulatedAttempt] = {}  #: attempts that are not over
-        #: {attempt that was asked to end, and has not reported it: its node}
+        #: {attempt that was killed, and has not reported it: its node}
         self.dying: dict[AttemptId, NodeId] = {}
 
     # The core's commands -------------------------------------------------------------------------

@@ -225,7 +225,7 @@ class Fetches:
         """The link to a rack's shuffle service, made once; the own rack's is the umbilical.
 
         It is waited for without limit: on an overloaded machine a connection takes its time, and
-        the ResourceManager, which knows who is gone, cancels fetches from there.
+        the ResourceManager, which knows who has died, cancels fetches from there.
         """
         link, transfers = self._links.get(rack, (None, None))
         if link is None or transfers is None or link.lost:

@@ -1,4 +1,4 @@
-"""Does the faults of a plan to a cluster, and says what each hit and how its recovery shows."""
+"""Does the faults of a plan to a cluster, and reports what each hit and how long recovery took."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _AT_WORK: dict[str, tuple[Message, type[Message]]] = {
 class Effect:
     """What a fault did.
 
-    After the fault's ``lasts_s`` it is mended, and ``watch`` made, which tells the recovery.
+    After the fault's ``lasts_s`` it is mended, and ``watch`` made, which shows the recovery.
     """
 
     what: str  #: "kill -9 of datanode-r1"
@@ -149,7 +149,7 @@ class Faults:
 
     def _back_at_work(self, role: str, name: str, dead_pid: int) -> Watch:
         """Another process of the daemon answers, and does what only one at work can do."""
-        answers = partial(self.answers, name, lambda said: said.pid != dead_pid)
+        answers = partial(self.answers, name, lambda found: found.pid != dead_pid)
         if role in _AT_WORK:
             return InTurn(answers, partial(Answers, self._transport, name, *_AT_WORK[role]))
         if role == "NodeManager":
@@ -160,7 +160,7 @@ class Faults:
     def answers(
         self, name: str, is_right: Callable[[Description], bool] = lambda _: True
     ) -> Answers[Description]:
-        """A daemon says what it is."""
+        """A daemon answers."""
         return Answers(self._transport, name, Describe(), Description, is_right)
 
     def _rack_at_work(self, rack: str) -> Watch:
@@ -298,7 +298,7 @@ def _node_of(path: Path) -> NodeId:
 _TARGET_PATIENCE_S = 20.0
 #: A cluster that takes longer has not recovered.
 RECOVERY_TIMEOUT_S = 60.0
-#: Between two looks at all that is under way.
+#: Between two steps of all that is under way.
 _PERIOD_S = 0.02
 
 
@@ -348,7 +348,7 @@ class Injector:
         return time.monotonic() - self.begun_s
 
     def _course(self, fault: LiveFault) -> Generator[None, None, None]:
-        """Wait for its time, do it, wait until it is over, mend and watch; a step for each look."""
+        """Wait for its time, do it, wait until it is over, mend and watch; a step a period."""
         while self.now_s < fault.at_s:
             yield
         at_s = self.now_s

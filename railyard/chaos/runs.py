@@ -244,13 +244,13 @@ class Report:
     @property
     def differing(self) -> list[str]:
         """What is not as without faults: outputs of runs, acknowledged files."""
-        said = [
+        found = [
             f"{kind.name}: {file}"
             for kind, run in self.runs
             if run.digests
             for file in _differing(kind.without.digests, run.digests)
         ]
-        return said + self.lost
+        return found + self.lost
 
     @property
     def failures(self) -> list[str]:
@@ -312,7 +312,7 @@ def run_under_faults(
 
 @contextmanager
 def _threads(stop: threading.Event) -> Iterator[ThreadPoolExecutor]:
-    """Threads that are asked to stop however the block ends.
+    """Threads that are to stop however the block ends.
 
     They are waited for by whoever needs what they do: one that hangs ends with its cluster.
     """

@@ -25,15 +25,15 @@ M = TypeVar("M", bound=Message)
 
 #: Between two questions to a daemon whose answer was not yet right.
 _ASK_AGAIN_S = 0.05
-#: Between two looks at the disks, and two notices of damage.
-_LOOK_AGAIN_S = 0.1
+#: Between two checks of the disks, and two notices of damage.
+_CHECK_AGAIN_S = 0.1
 _NOTICE_AGAIN_S = 1.0
 #: In events after which a task, or a job, needs no more attempts.
 _ENDS = (b'"attempt-succeeded"', b'"job-committed"', b'"job-killed"', b'"job-commit-failed"')
 
 
 class NewLines:
-    """The whole lines that were added to a file since it was last looked at."""
+    """The whole lines that were added to a file since they were last read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -134,11 +134,11 @@ class Watch:
         return True
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop watching."""
 
 
 class Answers(Watch, Generic[M]):
-    """A daemon answers, and its answer is right; until then it is asked again."""
+    """A daemon answers, and its answer is right; until then the request is repeated."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class Answers(Watch, Generic[M]):
 
 
 class InTurn(Watch):
-    """One thing is well, then another, which is looked at only from then on."""
+    """One thing is well, then another, which is watched only from then on."""
 
     def __init__(self, *watches: Callable[[], Watch]) -> None:
         self._later = list(watches[1:])
@@ -193,9 +193,9 @@ class InTurn(Watch):
 
 
 class Another(Watch):
-    """Another process of a role lives, or ``is_needless`` says that none will.
+    """Another process of a role lives, or ``is_needless`` that none will.
 
-    ``is_it`` says of each process of the role whether it comes in place of the dead one.
+    ``is_it``: whether a process of the role comes in place of the dead one.
     """
 
     def __init__(
@@ -248,14 +248,14 @@ class Replicas(Watch):
         self._names, self._missing = set(wanted), dict(wanted)
         self._spared = spared
         self._notice = notice
-        self._looked_s = self._noticed_s = float("-inf")
+        self._checked_s = self._noticed_s = float("-inf")
         spared |= self._names
 
     def is_well(self) -> bool:
         now_s = time.monotonic()
-        if now_s < self._looked_s + _LOOK_AGAIN_S:
+        if now_s < self._checked_s + _CHECK_AGAIN_S:
             return not self._missing
-        self._looked_s = now_s
+        self._checked_s = now_s
         found = {name: self._number(name, content) for name, (_, content) in self._missing.items()}
         self._missing = {
             name: wanted for name, wanted in self._missing.items() if 0 < found[name] < wanted[0]

@@ -90,7 +90,7 @@ class SlotAccount:
                 self._held[node] = {}
             case AttemptSucceeded() | AttemptFailed() | AttemptKilled():
                 if self._reserved.pop(event.attempt, None) is None:
-                    where = self._where.pop(event.attempt, None)  # None: it is told again
+                    where = self._where.pop(event.attempt, None)  # None: it is sent again
                     if where is not None:
                         self._held[where].pop(event.attempt, None)
         for command in commands:
@@ -320,7 +320,7 @@ class Laws:
         if any(circuits > 1 for circuits in ports.values()):
             raise InvariantError(f"at {fabric.now_s} s ports have {ports} circuits: need one each")
         before_s, before, capacities = self._last_check
-        if self._was_stopped:  # it has heard of other capacities at any time since then
+        if self._was_stopped:  # it has received other capacities at any time since then
             self._was_stopped, capacities = False, {}
         network = self._run.network
         carried = (network if isinstance(network, FaultyNetwork) else fabric).bytes_by_link()
