@@ -114,14 +114,18 @@ def find_leftovers(
         for job in _jobs_in(shuffle_folder(folder, node)):
             jobs[job] = None
             for path in sorted((shuffle_folder(folder, node) / job).iterdir()):
-                output = _output(path, job)
-                if output is None:
+                if not is_attempt(path.name) or job_of(path.name) != job:
+                    _remove(path)  # an attempt was writing it
                     continue
-                if output.stored_bytes <= checked_bytes:
-                    checked_bytes -= output.stored_bytes
-                    if not _is_sound(output):
-                        continue
-                found.append(AttemptId(path.name))
+                try:
+                    output = MapOutput(path)
+                    if output.stored_bytes <= checked_bytes:
+                        checked_bytes -= output.stored_bytes
+                        output.check()
+                except OutputUnreadable as error:
+                    log.warning("%s: it counts as lost", error)
+                else:
+                    found.append(AttemptId(path.name))
         outputs[node] = tuple(found)
         jobs |= dict.fromkeys(_jobs_in(localized_folders(folder, node)))
     return Leftovers(outputs, tuple(jobs))
@@ -132,27 +136,6 @@ def _jobs_in(folder: Path) -> Iterator[JobId]:
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if is_job(path.name):
             yield JobId(path.name)
-
-
-def _output(path: Path, job: JobId) -> MapOutput | None:
-    """The output in a file; None if it is none, or its index is damaged."""
-    if not is_attempt(path.name) or job_of(path.name) != job:
-        _remove(path)  # an attempt was writing it
-        return None
-    try:
-        return MapOutput(path)
-    except OutputUnreadable as error:
-        log.warning("%s: it counts as lost", error)
-        return None
-
-
-def _is_sound(output: MapOutput) -> bool:
-    try:
-        output.check()
-    except OutputUnreadable as error:
-        log.warning("%s: it counts as lost", error)
-        return False
-    return True
 
 
 def _remove(path: Path) -> None:

@@ -177,9 +177,9 @@ class Fetches:
             return  # cancelled
         outputs = fetch.order.outputs
         if isinstance(answer, PeerLost):
-            self._comes_to_nothing(fetch, str(answer), (), gone=True)
+            self._comes_to_nothing(fetch, str(answer), gone=True)
         elif isinstance(answer, Refusal):
-            self._comes_to_nothing(fetch, str(answer), ())
+            self._comes_to_nothing(fetch, str(answer))
         elif answer.lost or len(answer.parts) != len(outputs):
             self._comes_to_nothing(fetch, answer.reason, answer.lost)
         else:
@@ -188,7 +188,7 @@ class Fetches:
             fetch.incoming.total = sum(part.stored_bytes for part in answer.parts)
 
     def _comes_to_nothing(
-        self, fetch: _Fetch, reason: str, lost: tuple[AttemptId, ...], gone: bool = False
+        self, fetch: _Fetch, reason: str, lost: tuple[AttemptId, ...] = (), gone: bool = False
     ) -> None:
         """A fetch failed: its source will send nothing."""
         del self._under_way[fetch.order.flow]
@@ -243,12 +243,9 @@ class Fetches:
 
     def _source_lost(self, rack: RackId) -> None:
         """All output of a rack is out of reach, until its NodeManager is started again."""
-        for flow, fetch in list(self._under_way.items()):
+        for fetch in list(self._under_way.values()):
             if fetch.order.rack == rack:
-                del self._under_way[flow]
-                reason = f"nodemanager-{rack} is gone"
-                fetch.incoming.failed(reason)
-                self._failed(fetch.order, reason, gone=True)
+                self._comes_to_nothing(fetch, f"nodemanager-{rack} is gone", gone=True)
 
     # Results -----------------------------------------------------------------------------------
     def _finished(self, order: FetchOutput, parts: Sequence[memoryview]) -> None:

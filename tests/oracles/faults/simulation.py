@@ -66,7 +66,6 @@ from railyard.resourcemanager.core.joblife import commit_order
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.resourcemanager.driving.orders import settle_with
 from railyard.resourcemanager.interface.commands import CloseCoflow, EndJob, OpenCoflow
-from railyard.resourcemanager.interface.recipe import LinksConfig
 from railyard.simulator.blockstore import OnMoved
 from railyard.simulator.clock import EventHeap, EventPriority
 from railyard.simulator.faults import Faults
@@ -476,6 +475,10 @@ class DaemonFaults:
 class FaultySimulation(Simulation):
     """A simulation with faults of daemons, among others."""
 
+    store_class = FaultyBlockStore
+    jobs_class: type[Any] = FaultySubmissions
+    links_class = FaultyLinkWatch
+
     driver: RestartableDriver
     network: FaultyNetwork
     store: FaultyBlockStore
@@ -518,17 +521,8 @@ class FaultySimulation(Simulation):
     def _make_network(self, make_fabric: Callable[[], Fabric]) -> FaultyNetwork:
         return FaultyNetwork(make_fabric, self.heap, self.behaviour.fetch_s)
 
-    def _make_store(self) -> FaultyBlockStore:
-        return FaultyBlockStore(self.config.topology, self.chance, self.heap, self.network)
-
     def _make_workers(self) -> FaultyWorkers:
         return FaultyWorkers(*self._for_workers())
-
-    def _make_submissions(self) -> FaultySubmissions:
-        return FaultySubmissions(self.config.topology, self.driver, self.store, self.workers)
-
-    def _make_link_watch(self, config: LinksConfig) -> FaultyLinkWatch:
-        return FaultyLinkWatch(self.network, self.heap, config, self.driver.feed)
 
     def _plan_faults(self, workers: NodeManagers, faults: Sequence[Fault]) -> Faults:
         self._daemon_faults = [fault for fault in faults if isinstance(fault, DaemonFault)]
