@@ -245,24 +245,20 @@ class StageWork:
         return parts
 
 
-class JobWork:
-    """The work of a job's stages, by the stage's name."""
-
-    def __init__(
-        self, job: WorkloadJob, topology: Topology, blocks: dict[str, list[tuple[BlockId, int]]]
-    ) -> None:
-        """``blocks``: {path of an input file: its (block, bytes)}."""
-        self.job = job
-        readers = {name: stage for stage in reversed(job.stages) for name in stage.reads}
-        self.stages = {
-            stage.name: StageWork(
-                stage,
-                readers.get(stage.name),
-                tuple(block for path in stage.files for block in blocks[path]),
-                topology.compute,
-            )
-            for stage in job.stages
-        }
+def job_work(
+    job: WorkloadJob, topology: Topology, blocks: dict[str, list[tuple[BlockId, int]]]
+) -> dict[str, StageWork]:
+    """The work of a job's stages, by their names; ``blocks``: {input file: its (block, bytes)}."""
+    readers = {name: stage for stage in reversed(job.stages) for name in stage.reads}
+    return {
+        stage.name: StageWork(
+            stage,
+            readers.get(stage.name),
+            tuple(block for path in stage.files for block in blocks[path]),
+            topology.compute,
+        )
+        for stage in job.stages
+    }
 
 
 def rate_of(stage: WorkStage, compute: Compute) -> float:

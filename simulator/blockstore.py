@@ -200,10 +200,6 @@ class BlockStore:
             self.send_heartbeat(rack)
         self.send(Ticked())
 
-    def lose(self, node: NodeId, block: BlockId) -> None:
-        """Remove a replica from a disk; this is noticed when it is read."""
-        self.disks.remove(block, node)
-
     # The NameNode --------------------------------------------------------------------------------
     def ask(self, message: Message, then: Callable[[Message | Refusal | None], None]) -> None:
         """Ask the NameNode; ``then`` gets its answer.

@@ -208,7 +208,7 @@ class Faults:
                 self._go_down(nodes, fault, self._liveness.expiry_s)
             case "blocks":
                 for replica in self._store.disks.held([node])[node][:: int(fault.amount)]:
-                    self._store.lose(node, replica.block)
+                    self._store.disks.remove(replica.block, node)  # noticed when it is read
             case _:
                 self._amounts.setdefault((fault.kind, fault.target), []).append(fault.amount)
                 self._change(fault)

@@ -125,7 +125,7 @@ class NodeManagers(Workers):
         have.update(tasks)
         if len(new) == len(command.outputs):
             return len(new), command.size_bytes
-        stages = self.jobs[job_of(command.reader)].stages
+        stages = self.jobs[job_of(command.reader)]
         parts = [
             stages[stage_of(output).split(".")[1]].partition_bytes(task_index(output))
             for output in new

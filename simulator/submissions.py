@@ -30,7 +30,7 @@ from railyard.resourcemanager.interface.events import (
     TaskInput,
 )
 from railyard.resourcemanager.interface.forecast import Forecast, forecast_of, predicted_jobs
-from railyard.simulator.behaviour import JobWork
+from railyard.simulator.behaviour import job_work
 from railyard.simulator.blockstore import BlockStore
 from railyard.simulator.clock import EventPriority
 from railyard.simulator.workers import Workers
@@ -95,7 +95,7 @@ class Submissions:
         """Submit a job.  Raises ``UsageError`` if the scheduler refuses it."""
         for file in wanted.files:
             self._report_data(file.path)
-        self._workers.jobs[job] = JobWork(wanted, self._topology, self._files)
+        self._workers.jobs[job] = job_work(wanted, self._topology, self._files)
         if wanted.output_bytes:
             self._outputs[job] = f"/out/{job}"
         self._driver.feed(

@@ -44,7 +44,6 @@ from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.simulator.behaviour import (
     NO_DEVIATION,
     Behaviour,
-    JobWork,
     StageWork,
     draw_deviation,
 )
@@ -333,7 +332,7 @@ class Workers:
         self.deviation = NO_DEVIATION if behaviour.is_certain else None
         #: block size of the files that attempts write
         self.block_bytes = max(block_bytes, behaviour.output_block)
-        self.jobs: dict[JobId, JobWork] = {}
+        self.jobs: dict[JobId, dict[str, StageWork]] = {}
         self.slowness: dict[NodeId, float] = {}  #: {slow node: factor of its computing times}
         self.running: dict[AttemptId, SimulatedAttempt] = {}  #: attempts that are not over
         #: {attempt that was killed, and has not reported it: its node}
@@ -341,7 +340,7 @@ class Workers:
 
     # The core's commands -------------------------------------------------------------------------
     def launch(self, command: LaunchAttempt) -> None:
-        work = self.jobs[job_of(command.attempt)].stages[command.task.stage]
+        work = self.jobs[job_of(command.attempt)][command.task.stage]
         name, task = command.attempt, command.task
         attempt = self.attempt_class(
             name, command.node, task, task.inputs, self, work, command.begins
