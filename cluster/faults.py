@@ -51,6 +51,8 @@ KILLS = {
     "kill-jobhelper": "JobHelper",
     "kill-attempt": "Attempt",
 }
+#: What the target of a fault may be in place of one process: any of a role.
+ROLES = ("Supervisor", *KILLS.values())
 #: {kind of fault: what it does}
 KINDS = {kind: f"kill -9 of a {role}" for kind, role in KILLS.items()} | {
     "stop": "SIGSTOP of a daemon, SIGCONT seconds later",

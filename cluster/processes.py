@@ -126,11 +126,11 @@ def _noted(_number: int, _frame: object) -> None:
     """Do nothing: Python has written the signal's number to the wake-up pipe."""
 
 
-def kill_descendants(grace_s: float = 2.0) -> None:
-    """Kill and reap all descendants of this process, if there are any."""
+def kill_descendants() -> None:
+    """Kill and reap all descendants of this process, if there are any, within two seconds."""
     import psutil  # imported late: no daemon needs it
 
-    deadline_s = time.monotonic() + grace_s
+    deadline_s = time.monotonic() + 2.0
     while time.monotonic() < deadline_s:
         family = psutil.Process().children(recursive=True)
         for member in family:

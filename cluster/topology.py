@@ -23,7 +23,6 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 
-from railyard.cluster.acceptance import Accepted, declared
 from railyard.cluster.errors import UsageError, require, require_count, unknown_name
 from railyard.cluster.ids import NodeId, RackId, node_id, rack_id
 from railyard.cluster.inputfile import build, read_toml, require_effect
@@ -308,15 +307,6 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     for name, table in TABLES_OF_FILE.items()
     if table is not Liveness
 }
-
-
-def accepted_keys() -> tuple[Accepted, ...]:
-    """The keys of a topology's file, a table for each of its own."""
-    inside = tuple(name.partition(".")[0] for name in TABLES_OF_FILE)
-    return (
-        declared("topologies: before all tables", "key", Topology, without=inside),
-        *(declared(f"topologies: [{name}]", "key", kind) for name, kind in TABLES_OF_FILE.items()),
-    )
 
 
 def _of_link(key: str, value: str, data: dict[str, Any], source: str) -> list[Change]:

@@ -7,7 +7,7 @@ other hosts: the site works offline.
 
 from pathlib import Path
 
-from railyard.reference import write_pages
+from docs.reference_pages import write_pages
 
 write_pages(Path(__file__).parent / "reference")
 

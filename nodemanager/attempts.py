@@ -4,9 +4,9 @@
                           └───────────── or ────────────────┴─────► lost  (no status: a reason)
 
 ``Containers`` starts and kills their processes, by way of the helpers, and knows neither what a
-status means nor who hears of it.  ``Attempts`` turns what happens to processes, and what they say
-themselves, into facts.  An attempt has succeeded only if it said so and its process then exited
-with status 0.  It talks to this table over its umbilical, a link to the NodeManager's server.
+status means nor who learns of it.  ``Attempts`` turns what happens to processes, and what they
+report themselves, into facts.  An attempt has succeeded only if it said so and its process then
+exited with status 0.  It talks to this table over its umbilical, a link to the NodeManager.
 
 Never here: what attempts compute.
 """
@@ -20,6 +20,7 @@ import shutil
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import partial
 
 import msgspec
@@ -51,7 +52,7 @@ from railyard.cluster.messages import (
     UmbilicalHello,
 )
 from railyard.cluster.messaging.access import ATTEMPT
-from railyard.cluster.messaging.reactor import Reactor, Timer, now_s
+from railyard.cluster.messaging.reactor import Reactor, now_s
 from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Event, Message, Vocabulary
 from railyard.cluster.processes import how_it_ended
@@ -76,7 +77,7 @@ from railyard.nodemanager.shuffle import shuffle_folder
 
 log = logging.getLogger(__name__)
 
-_JOB_HELPER_SAYS: tuple[type[Message], ...] = (
+_JOB_HELPER_EVENTS: tuple[type[Message], ...] = (
     JobLoaded,
     JobBroken,
     AttemptForked,
@@ -156,9 +157,9 @@ class Containers:
     def launch(self, order: LaunchAttempt) -> None:
         attempt, job = order.attempt, job_of(order.attempt)
         if job not in self._packages:
-            self._attempts.lost(attempt, f"{job} was not loaded on {self._daemon.name}", "")
+            self._attempts.fail(attempt, f"{job} was not loaded on {self._daemon.name}", "")
         elif job in self._broken:
-            self._attempts.lost(attempt, self._broken[job].reason, self._broken[job].stderr)
+            self._attempts.fail(attempt, self._broken[job].reason, self._broken[job].stderr)
         else:
             helper = self._by_job.get(job) or self._start_helper(self._packages[job])
             helper.waiting[attempt] = order
@@ -172,7 +173,7 @@ class Containers:
             return
         if helper.waiting.pop(order.attempt, None) is not None:
             self._permits.give_back(order.attempt)
-            self._attempts.lost(order.attempt, order.reason, "")
+            self._attempts.fail(order.attempt, order.reason, "")
         elif order.attempt in helper.running:
             helper.channel.send(order)
 
@@ -202,7 +203,7 @@ class Containers:
     # What happens ------------------------------------------------------------------------------
     def _start_helper(self, order: LoadJob) -> _JobHelper:
         ours, theirs = socket.socketpair()
-        channel = Channel(ours, Vocabulary(_JOB_HELPER_SAYS))
+        channel = Channel(ours, Vocabulary(_JOB_HELPER_EVENTS))
         number = next(self._numbers)
         helper = _JobHelper(job=order.job, number=number, channel=channel, far=theirs)
         self._by_job[order.job] = self._by_number[helper.number] = helper
@@ -252,7 +253,7 @@ class Containers:
                 self._attempts.forked(message.attempt, message.pid)
             case AttemptNotForked():
                 self._end(helper, message.attempt)
-                self._attempts.lost(message.attempt, message.reason, "")
+                self._attempts.fail(message.attempt, message.reason, "")
             case AttemptTooLarge():
                 self._attempts.too_large(message.attempt, message.reason)
             case AttemptExited():
@@ -276,7 +277,7 @@ class Containers:
 
     def _forget(self, helper: _JobHelper, how: str) -> None:
         if not helper.channel.at_end:
-            self._on_job_helper(helper)  # what it said before its end still counts
+            self._on_job_helper(helper)  # what it sent before its end still counts
         self._reactor.remove(helper.channel.fileno())
         helper.channel.close()
         self._permits.give_back(helper.importer)
@@ -295,12 +296,22 @@ class Containers:
         helper.running.clear()
         for attempt in lost:
             self._permits.give_back(attempt)
-            self._attempts.lost(attempt, reason, stderr)
+            self._attempts.fail(attempt, reason, stderr)
 
     def _printed(self, helper: _JobHelper) -> str:
         """The end of what importing the job's module wrote to stderr."""
         folder = self._daemon.folder.attempt(load_folder(self._daemon.name, helper.job))
         return tail_of(folder / "stderr")
+
+
+class _Ending(IntEnum):
+    """What is known of an attempt's end; of several reasons the largest is reported."""
+
+    OPEN = 0  #: it is what the attempt reports, or its process's status
+    TOO_LARGE = 1  #: it uses more memory than it may
+    TIMED_OUT = 2
+    KILLED = 3  #: by a ``KillAttempt``
+    DONE = 4  #: it has done its task and ended, which is reported when it is due
 
 
 @dataclass
@@ -312,18 +323,20 @@ class _Attempt:
     reported_s: float  #: when it last sent anything
     has_slot: bool
     launch_s: float = 0.0  #: from its order until its process reported
-    requested_s: float = 0.0  #: when it asked for a permit to compute
     permit_s: float = 0.0  #: for how long it has waited for permits, since it runs
     pid: int | None = None  #: None until its process was forked
     peer: bytes | None = None  #: the connection of its umbilical
     peer_pid: int | None = None  #: the process at the other end of it
     claim: AttemptSucceeded | AttemptFailed | None = None  #: the outcome, as it reports
     due_s: float = 0.0  #: its success is not reported before
-    unreported: Timer | None = None  #: reports its success, once its process has ended
-    killed: bool = False  #: by a ``KillAttempt``
-    timed_out: bool = False
-    too_large: str = ""  #: how much memory it uses beyond its limit, once it is killed for that
+    ending: _Ending = _Ending.OPEN
+    reason: str = ""  #: of that
     undelivered: list[Message] = field(default_factory=list)  #: until its umbilical is there
+
+    def ends(self, ending: _Ending, reason: str) -> None:
+        """Note why it ends, unless there is a larger reason."""
+        if ending > self.ending:
+            self.ending, self.reason = ending, reason
 
 
 class Attempts:
@@ -396,7 +409,7 @@ class Attempts:
     def begin(self, order: BeginAttempt) -> None:
         """Have an attempt without a slot compute, unless it has ended or is being killed."""
         attempt = self._running.get(order.attempt)
-        if attempt is not None and not attempt.has_slot and not attempt.killed:
+        if attempt is not None and not attempt.has_slot and attempt.ending != _Ending.KILLED:
             attempt.has_slot = True
             attempt.reported_s = now_s()
             begin = msgspec.structs.replace(order, received_s=attempt.reported_s)
@@ -407,12 +420,12 @@ class Attempts:
         attempt = self._running.get(order.attempt)
         if attempt is not None:
             log.info("killing %s: %s", order.attempt, order.reason)
-            attempt.killed = True
-            if attempt.unreported is None:
-                self._containers.kill(order)
+            is_done = attempt.ending == _Ending.DONE
+            attempt.ending = _Ending.KILLED
+            if is_done:
+                self.fail(order.attempt, order.reason)
             else:
-                attempt.unreported.cancel()
-                self._fail(order.attempt, order.reason)
+                self._containers.kill(order)
 
     def fetch(self, order: FetchOutput) -> None:
         """Have an attempt fetch, unless it has ended, or does so already."""
@@ -442,7 +455,12 @@ class Attempts:
     def held(self) -> tuple[tuple[HeldAttempt, ...], tuple[FlowId, ...], tuple[JobId, ...]]:
         """Attempts that have not ended, their fetches under way, and jobs whose code is here."""
         attempts = [
-            HeldAttempt(attempt=name, node=one.order.node, has_slot=one.has_slot, killed=one.killed)
+            HeldAttempt(
+                attempt=name,
+                node=one.order.node,
+                has_slot=one.has_slot,
+                killed=one.ending == _Ending.KILLED,
+            )
             for name, one in self._running.items()
         ]
         return tuple(attempts), tuple(self._readers), self._containers.jobs
@@ -457,38 +475,59 @@ class Attempts:
         if running.peer_pid not in (None, pid):  # an impostor's first words came before this
             reason = f"process {running.peer_pid} spoke for it, which is {pid}"
             running.claim = AttemptFailed(attempt=attempt, reason=reason)
-            node = running.order.node
-            self._containers.kill(KillAttempt(attempt=attempt, node=node, reason=reason))
+            self._kill_process(attempt, reason)
 
     def too_large(self, attempt: AttemptId, reason: str) -> None:
         """An attempt's processes use too much memory, and are being killed."""
         log.warning("%s %s: killing it", attempt, reason)
-        self._running[attempt].too_large = reason
+        self._running[attempt].ends(_Ending.TOO_LARGE, reason)
 
     def ended(self, attempt: AttemptId, status: int) -> None:
         running = self._running[attempt]
-        if isinstance(running.claim, AttemptSucceeded) and status == 0:
-            finish = partial(self._succeed, attempt, running.claim)
-            # None ends earlier than ``ENDING_S`` before it is due, whatever it says.
+        claim, how = running.claim, how_it_ended(status)
+        if isinstance(claim, AttemptFailed):
+            self.fail(attempt, claim.reason, no_room=claim.no_room)
+        elif claim is not None and status == 0:
+            running.ending = _Ending.DONE
+            # None ends earlier than ``ENDING_S`` before it is due, whatever it reports.
             due_s = min(running.due_s, now_s() + ENDING_S)
             if due_s <= now_s():
-                finish()
+                self._succeed(attempt, claim)
             else:
-                running.unreported = self._reactor.call_at(due_s, finish)
-        elif running.too_large:
-            self._fail(attempt, running.too_large)
-        elif isinstance(running.claim, AttemptFailed):
-            self._fail(attempt, running.claim.reason, no_room=running.claim.no_room)
-        elif isinstance(running.claim, AttemptSucceeded):
-            self._fail(attempt, f"did its task, then ended with {how_it_ended(status)}")
+                self._reactor.call_at(due_s, partial(self._succeed, attempt, claim))
+        elif claim is not None:
+            self.fail(attempt, f"did its task, then ended with {how}")
         elif os.WIFSIGNALED(status):
-            self._fail(attempt, f"killed by {how_it_ended(status)}")
+            self.fail(attempt, f"killed by {how}")
         else:
-            self._fail(attempt, f"ended with {how_it_ended(status)} before its task was done")
+            self.fail(attempt, f"ended with {how} before its task was done")
 
-    def lost(self, attempt: AttemptId, reason: str, stderr: str) -> None:
-        """An attempt never had a process, or lost it with its job's helper."""
-        self._fail(attempt, reason, stderr)
+    def fail(
+        self, attempt: AttemptId, reason: str, stderr: str | None = None, *, no_room: bool = False
+    ) -> None:
+        """It has ended, never had a process, or lost it with its job's helper.
+
+        What was known of its end before is reported in place of ``reason``.
+        """
+        running = self._running[attempt]
+        if running.ending == _Ending.KILLED:
+            self._finish(attempt, AttemptKilled(attempt=attempt))
+            return
+        if stderr is None:
+            stderr = tail_of(self._daemon.folder.attempt(attempt) / "stderr")
+        reason = running.reason or reason
+        fact = AttemptFailed(attempt=attempt, reason=reason, stderr=stderr, no_room=no_room)
+        self._finish(attempt, fact)
+
+    def _succeed(self, attempt: AttemptId, fact: AttemptSucceeded) -> None:
+        running = self._running.get(attempt)
+        if running is None:
+            return  # it was killed before this was due
+        delays = AttemptDelayed(
+            attempt=attempt, launch_s=running.launch_s, permit_s=running.permit_s
+        )
+        self._report(delays)
+        self._finish(attempt, fact)
 
     # What attempts report -------------------------------------------------------------------------
     def _hello(self, request: Request[UmbilicalHello]) -> Message | None:
@@ -509,14 +548,12 @@ class Attempts:
         return Done() if request.number else None
 
     def _ready(self, request: Request[AttemptReady]) -> None:
-        message = request.message
-        if not self._own(request, message.attempt).has_slot:
-            self._report(message)
+        if not self._own(request, request.message.attempt).has_slot:
+            self._report(request.message)
 
     def _progressed(self, request: Request[AttemptProgressed]) -> None:
-        message = request.message
-        self._own(request, message.attempt).reported_s = now_s()
-        self._report(message)
+        self._own(request, request.message.attempt).reported_s = now_s()
+        self._report(request.message)
 
     def _claimed(self, request: Request[AttemptSucceeded | AttemptFailed]) -> Message:
         message = request.message
@@ -527,28 +564,25 @@ class Attempts:
         return Done()
 
     def _due(self, request: Request[AttemptDue]) -> None:
-        message = request.message
-        self._own(request, message.attempt).due_s = message.at_s
+        self._own(request, request.message.attempt).due_s = request.message.at_s
 
     def _waits(self, request: Request[AttemptWaits]) -> None:
-        message = request.message
-        self._own(request, message.attempt)
-        self._permits.give_back(message.attempt)
+        self._own(request, request.message.attempt)
+        self._permits.give_back(request.message.attempt)
 
     def _asks(self, request: Request[AskToCompute]) -> None:
-        message = request.message
-        running = self._own(request, message.attempt)
+        attempt, asked_s = request.message.attempt, now_s()
+        running = self._own(request, attempt)
         if not running.has_slot:
-            raise PeerError(f"{message.attempt} has no slot to compute in")
-        running.requested_s = now_s()
+            raise PeerError(f"{attempt} has no slot to compute in")
 
         def may_compute() -> None:
-            running.permit_s += now_s() - running.requested_s
+            running.permit_s += now_s() - asked_s
             if running.pid is not None:
-                self._permits.runs_as(message.attempt, running.pid)
+                self._permits.runs_as(attempt, running.pid)
             self._server.reply(request, Done())
 
-        self._permits.ask(message.attempt, may_compute)
+        self._permits.ask(attempt, may_compute)
 
     def _fetched(self, request: Request[FlowFinished | FlowFailed]) -> None:
         message = request.message
@@ -566,31 +600,6 @@ class Attempts:
         return self._running[attempt]
 
     # Endings -----------------------------------------------------------------------------------
-    def _fail(
-        self, attempt: AttemptId, reason: str, stderr: str | None = None, *, no_room: bool = False
-    ) -> None:
-        running = self._running[attempt]
-        if running.killed:
-            self._finish(attempt, AttemptKilled(attempt=attempt))
-            return
-        if running.timed_out:
-            reason = f"reported nothing for {self._timeout_s:g} s"
-            if running.pid is None:
-                reason = f"the job's module was not imported within {self._timeout_s:g} s"
-            reason += " (liveness.task_timeout of the topology)"
-        if stderr is None:
-            stderr = tail_of(self._daemon.folder.attempt(attempt) / "stderr")
-        fact = AttemptFailed(attempt=attempt, reason=reason, stderr=stderr, no_room=no_room)
-        self._finish(attempt, fact)
-
-    def _succeed(self, attempt: AttemptId, fact: AttemptSucceeded) -> None:
-        running = self._running[attempt]
-        delays = AttemptDelayed(
-            attempt=attempt, launch_s=running.launch_s, permit_s=running.permit_s
-        )
-        self._report(delays)
-        self._finish(attempt, fact)
-
     def _finish(self, attempt: AttemptId, fact: Event) -> None:
         running = self._running.pop(attempt)
         if running.peer is not None:
@@ -620,15 +629,21 @@ class Attempts:
             waits_for_slot = not running.has_slot and running.pid is not None
             if waits_for_slot or self._containers.waits_for_permit(attempt):
                 running.reported_s = now_s()
-            if running.reported_s > silent_since_s or running.timed_out:
+            if running.reported_s > silent_since_s or running.ending >= _Ending.TIMED_OUT:
                 continue
-            running.timed_out = True
             log.warning("%s reported nothing for %g s: killing it", attempt, self._timeout_s)
+            limit = f"{self._timeout_s:g} s (liveness.task_timeout of the topology)"
             if running.pid is not None:
-                node = running.order.node
-                self._containers.kill(KillAttempt(attempt=attempt, node=node, reason="time-out"))
+                running.ends(_Ending.TIMED_OUT, f"reported nothing for {limit}")
+                self._kill_process(attempt, "time-out")
             else:
+                reason = f"the job's module was not imported within {limit}"
+                running.ends(_Ending.TIMED_OUT, reason)
                 self._containers.stop_loading(job_of(attempt))
+
+    def _kill_process(self, attempt: AttemptId, reason: str) -> None:
+        node = self._running[attempt].order.node
+        self._containers.kill(KillAttempt(attempt=attempt, node=node, reason=reason))
 
     def _deliver(self, attempt: AttemptId, order: Message) -> None:
         running = self._running[attempt]

@@ -21,10 +21,11 @@ import socket
 import struct
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
 
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerError, shortened
@@ -76,12 +77,14 @@ from railyard.nodemanager.messages import (
 
 import_all()  # Railyard's own jobs: 5 to 13 ms in each job's helper otherwise
 
+Name = TypeVar("Name", AttemptId, int)
+
 _LENGTH = struct.Struct("<I")
 _READ_BYTES = 2**18
 _FD = struct.Struct("i")
 _FDS_ROOM = socket.CMSG_LEN(64 * _FD.size)
-#: How often it is looked at how much memory attempts use.
-_LOOK_PERIOD_S = 0.25
+#: How often it is checked how much memory attempts use.
+_CHECK_PERIOD_S = 0.25
 _FLAGS = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
 
 
@@ -94,7 +97,7 @@ class Channel:
     """
 
     def __init__(self, end: socket.socket, vocabulary: Vocabulary) -> None:
-        self.at_end = False  #: the other side has closed, or is gone
+        self.at_end = False  #: the other side has closed, or has ended
         self._end = end
         self._vocabulary = vocabulary
         self._received = bytearray()
@@ -104,7 +107,7 @@ class Channel:
         return self._end.fileno()
 
     def send(self, message: Message, fds: Sequence[int] = ()) -> None:
-        """Send a message; to a side that is gone it is dropped: see ``at_end``."""
+        """Send a message; to a side that has ended it is dropped: see ``at_end``."""
         packed = pack(message)
         data = _LENGTH.pack(len(packed)) + packed
         try:
@@ -159,40 +162,99 @@ class Channel:
             self.at_end = not data
 
 
-class _JobHelper:
+class _Helper(Generic[Name]):
+    """A process that forks others as its channel orders, and watches each until it has ended.
+
+    Each child leads a group of its own, which is killed with it.
+    """
+
+    takes: ClassVar[tuple[type[Message], ...]]  #: orders
+
+    def __init__(self, daemon: Daemon, end: socket.socket) -> None:
+        self._daemon = daemon
+        self._channel = Channel(end, Vocabulary(self.takes))
+        self._reactor = Reactor()
+        self._pids: dict[Name, int] = {}
+        self._pidfds: dict[Name, int] = {}
+
+    def serve(self) -> None:
+        """Fork and reap until the process that gives orders has ended."""
+        adopt_orphans()  # what children start and leave behind, also in a session of its own
+        self._reactor.add(self._channel.fileno(), self._on_orders)
+        self._reactor.run()
+        for name in self._pids:
+            self._kill(name)
+        for pid in self._pids.values():
+            os.waitpid(pid, 0)
+
+    def _on_orders(self) -> None:
+        for order in self._channel.receive():
+            self._carry_out(order)
+        if self._channel.at_end:
+            self._reactor.stop()
+
+    def _carry_out(self, order: Message) -> None:
+        raise NotImplementedError
+
+    def _fork(
+        self, name: Name, main: Callable[[], int | None], on_end: Callable[[int], None]
+    ) -> int:
+        """Run ``main`` in a child; returns its process id, or raises ``OSError``.
+
+        ``on_end`` gets the child's wait status.
+        """
+
+        def live() -> int | None:
+            _lead_group(0)
+            return main()
+
+        pid = fork(live)
+        _lead_group(pid)
+        self._pids[name] = pid
+        self._pidfds[name] = pidfd = os.pidfd_open(pid)
+        self._reactor.add(pidfd, partial(self._reap, name, on_end))
+        return pid
+
+    def _kill(self, name: Name) -> None:
+        """Kill a child and the processes of its group; nothing happens if it has ended."""
+        if name in self._pids:
+            os.killpg(self._pids[name], signal.SIGKILL)
+
+    def _reap(self, name: Name, on_end: Callable[[int], None]) -> None:
+        pidfd = self._pidfds.pop(name)
+        self._reactor.remove(pidfd)
+        os.close(pidfd)
+        self._kill(name)  # what it started and left behind; its own pid is still ours
+        _, status = os.waitpid(self._pids.pop(name), 0)
+        kill_strays(self._pids.values())  # also in a session of its own: it is ours now
+        on_end(status)
+
+
+class _JobHelper(_Helper[AttemptId]):
     """Serves one job; what importing its module prints goes to ``attempts/JOB.load-RACK/``."""
 
+    takes = (LoadJob, LaunchAttempt, KillAttempt)
+
     def __init__(self, daemon: Daemon, job: JobId, end: socket.socket) -> None:
-        self._daemon = daemon
-        self._channel = Channel(end, Vocabulary([LoadJob, LaunchAttempt, KillAttempt]))
-        self._reactor = Reactor()
+        super().__init__(daemon, end)
         self._outputs = daemon.folder.attempt(load_folder(daemon.name, job))
         self._job: Job | None = None
         self._allowed_bytes = daemon.config.topology.compute.memory
         self._inherited_bytes = 0  #: private memory that every attempt has from the start
-        self._pids: dict[AttemptId, int] = {}
-        self._endings: dict[AttemptId, int] = {}  #: {attempt: a pidfd}
         self._memory: dict[AttemptId, TreeMemory] = {}  #: of those that may go on
-        self._looks = False  #: a look at their memory is due
+        self._check_is_due = False  #: a check of their memory
 
     def serve(self) -> None:
         _write_to(self._outputs)
-        adopt_orphans()  # what attempts start and leave behind, also in a session of its own
-        self._reactor.add(self._channel.fileno(), self._on_orders)
-        self._reactor.run()
-        for attempt in list(self._pids):
-            self._kill(attempt)
+        super().serve()
 
-    def _on_orders(self) -> None:
-        for order in self._channel.receive():
-            if isinstance(order, LoadJob):
-                self._load(order)
-            elif isinstance(order, LaunchAttempt):
-                self._launch(order)
-            elif isinstance(order, KillAttempt):
-                self._kill(order.attempt)
-        if self._channel.at_end:
-            self._reactor.stop()
+    def _carry_out(self, order: Message) -> None:
+        if isinstance(order, LoadJob):
+            self._load(order)
+        elif isinstance(order, LaunchAttempt):
+            self._launch(order)
+        elif isinstance(order, KillAttempt):
+            self._kill(order.attempt)
 
     def _load(self, order: LoadJob) -> None:
         limit_memory(data_bytes() + self._allowed_bytes)
@@ -217,66 +279,51 @@ class _JobHelper:
         self._channel.send(JobLoaded())
 
     def _launch(self, order: LaunchAttempt) -> None:
+        attempt = order.attempt
         sys.stdout.flush()  # or the attempt would write it once more
         sys.stderr.flush()
         inherited_bytes = resident_bytes()
         try:
-            pid = fork(partial(self._become, order))
+            pid = self._fork(attempt, partial(self._become, order), partial(self._ended, attempt))
         except OSError as error:
             reason = f"no process for it: {error.strerror}"
-            self._channel.send(AttemptNotForked(attempt=order.attempt, reason=reason))
+            self._channel.send(AttemptNotForked(attempt=attempt, reason=reason))
             return
-        _lead_group(pid)
-        self._pids[order.attempt] = pid
-        self._endings[order.attempt] = ended = os.pidfd_open(pid)
-        self._reactor.add(ended, lambda: self._reap(order.attempt))
-        self._memory[order.attempt] = TreeMemory(pid, inherited_bytes, self._allowed_bytes)
-        self._look_later()
-        self._channel.send(AttemptForked(attempt=order.attempt, pid=pid))
+        self._memory[attempt] = TreeMemory(pid, inherited_bytes, self._allowed_bytes)
+        self._check_memory_later()
+        self._channel.send(AttemptForked(attempt=attempt, pid=pid))
 
     def _become(self, order: LaunchAttempt) -> int:
         """Run the attempt, in a forked child; returns its exit status."""
-        _lead_group(0)
         adopt_orphans()  # what it starts stays its own for as long as it lives, daemons as well
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         self._channel.close()
         self._reactor.close()
-        for ended in self._endings.values():
-            os.close(ended)
+        for pidfd in self._pidfds.values():
+            os.close(pidfd)
         _write_to(self._daemon.folder.attempt(order.attempt))
         limit_memory(self._inherited_bytes + self._allowed_bytes)
         assert self._job is not None, "attempts are launched after JobLoaded"
         return run_attempt(self._daemon, self._job, order)
 
-    def _look_later(self) -> None:
-        if self._memory and not self._looks:
-            self._looks = True
-            self._reactor.call_later(_LOOK_PERIOD_S, self._look)
+    def _check_memory_later(self) -> None:
+        if self._memory and not self._check_is_due:
+            self._check_is_due = True
+            self._reactor.call_later(_CHECK_PERIOD_S, self._check_memory)
 
-    def _look(self) -> None:
+    def _check_memory(self) -> None:
         """Kill the attempts that use too much memory, with what they have started."""
-        self._looks = False
+        self._check_is_due = False
         excess = {attempt: memory.excess() for attempt, memory in self._memory.items()}
         for attempt, reason in excess.items():
             if reason:
                 del self._memory[attempt]
                 self._channel.send(AttemptTooLarge(attempt=attempt, reason=reason))
                 self._kill(attempt)
-        self._look_later()
+        self._check_memory_later()
 
-    def _kill(self, attempt: AttemptId) -> None:
-        """Kill an attempt and the processes that it started; nothing happens if it has ended."""
-        if attempt in self._pids:
-            os.killpg(self._pids[attempt], signal.SIGKILL)
-
-    def _reap(self, attempt: AttemptId) -> None:
-        ended = self._endings.pop(attempt)
-        self._reactor.remove(ended)
-        os.close(ended)
+    def _ended(self, attempt: AttemptId, status: int) -> None:
         self._memory.pop(attempt, None)
-        self._kill(attempt)  # what it started and left behind; its own pid is still ours
-        _, status = os.waitpid(self._pids.pop(attempt), 0)
-        kill_strays(self._pids.values())  # also in a session of its own: it is ours now
         self._channel.send(AttemptExited(attempt=attempt, status=status))
 
 
@@ -308,6 +355,40 @@ def _lead_group(pid: int) -> None:
         return  # it is one already, and may have ended
 
 
+class _CleanHelper(_Helper[int]):
+    """Forks the helpers of jobs, each of which has a number."""
+
+    takes = (ForkJobHelper, KillJobHelper)
+
+    def _carry_out(self, order: Message) -> None:
+        if isinstance(order, ForkJobHelper):
+            self._fork_helper(order.helper, order.job)
+        elif isinstance(order, KillJobHelper):
+            self._kill(order.helper)
+
+    def _fork_helper(self, helper: int, job: JobId) -> None:
+        def help_job() -> None:
+            self._channel.close()
+            close_descriptors_but({end.fileno()})
+            # Here, for it is in the list before any attempt that it forks.
+            self._daemon.folder.record_process(
+                "JobHelper", f"{self._daemon.name}-{job}", os.getpid()
+            )
+            _JobHelper(self._daemon, job, end).serve()
+
+        def ended(status: int) -> None:
+            self._channel.send(JobHelperEnded(helper=helper, how=how_it_ended(status)))
+
+        with socket.socket(fileno=self._channel.take_fd()) as end:
+            try:
+                pid = self._fork(helper, help_job, ended)
+            except OSError as error:
+                how = f"no process for it: {error.strerror}"
+                self._channel.send(JobHelperEnded(helper=helper, how=how))
+                return
+        self._channel.send(JobHelperForked(helper=helper, pid=pid))
+
+
 def start_helper(daemon: Daemon) -> tuple[int, Channel]:
     """Fork the clean helper: its process id, and the channel to it.
 
@@ -318,69 +399,13 @@ def start_helper(daemon: Daemon) -> tuple[int, Channel]:
     def help_out() -> None:
         ours.close()
         close_descriptors_but({theirs.fileno()})
-        # Ctrl-C goes to the whole terminal; whoever is asked to stop takes us along.
+        # Ctrl-C goes to the whole terminal; who gets that ends us, too.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _Helper(daemon, theirs).serve()
+        gc.collect()
+        gc.freeze()  # collections in the children then leave the shared pages alone
+        _CleanHelper(daemon, theirs).serve()
 
     pid = fork(help_out)
     theirs.close()
     daemon.folder.record_process("Helper", f"{daemon.name}-helper", pid)
     return pid, Channel(ours, Vocabulary([JobHelperForked, JobHelperEnded]))
-
-
-class _Helper:
-    def __init__(self, daemon: Daemon, end: socket.socket) -> None:
-        self._daemon = daemon
-        self._channel = Channel(end, Vocabulary([ForkJobHelper, KillJobHelper]))
-        self._reactor = Reactor()
-        self._pids: dict[int, int] = {}  #: {number of a job helper: its process id}
-
-    def serve(self) -> None:
-        """Fork and reap until the NodeManager is gone."""
-        gc.collect()
-        adopt_orphans()  # what is left of a job when its helper is killed
-        gc.freeze()  # collections in the children then leave the shared pages alone
-        self._reactor.add(self._channel.fileno(), self._on_orders)
-        self._reactor.run()
-        for pid in self._pids.values():
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-
-    def _on_orders(self) -> None:
-        for order in self._channel.receive():
-            if isinstance(order, ForkJobHelper):
-                self._fork(order.helper, order.job)
-            elif isinstance(order, KillJobHelper) and order.helper in self._pids:
-                os.kill(self._pids[order.helper], signal.SIGKILL)
-        if self._channel.at_end:
-            self._reactor.stop()
-
-    def _fork(self, helper: int, job: JobId) -> None:
-        def help_job() -> None:
-            self._channel.close()
-            close_descriptors_but({end.fileno()})
-            # Here, for it is in the list before any attempt that it forks.
-            self._daemon.folder.record_process(
-                "JobHelper", f"{self._daemon.name}-{job}", os.getpid()
-            )
-            _JobHelper(self._daemon, job, end).serve()
-
-        with socket.socket(fileno=self._channel.take_fd()) as end:
-            try:
-                pid = fork(help_job)
-            except OSError as error:
-                how = f"no process for it: {error.strerror}"
-                self._channel.send(JobHelperEnded(helper=helper, how=how))
-                return
-        self._pids[helper] = pid
-        self._channel.send(JobHelperForked(helper=helper, pid=pid))
-        ended = os.pidfd_open(pid)
-        self._reactor.add(ended, lambda: self._reap(helper, pid, ended))
-
-    def _reap(self, helper: int, pid: int, ended: int) -> None:
-        self._reactor.remove(ended)
-        os.close(ended)
-        del self._pids[helper]
-        _, status = os.waitpid(pid, 0)
-        kill_strays(self._pids.values())
-        self._channel.send(JobHelperEnded(helper=helper, how=how_it_ended(status)))

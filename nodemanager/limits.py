@@ -114,7 +114,7 @@ class TreeMemory:
     """
 
     def __init__(self, pid: int, inherited_bytes: int, allowed_bytes: int) -> None:
-        """``inherited_bytes`` is what ``resident_bytes`` says of who forks the attempt."""
+        """``inherited_bytes``: the ``resident_bytes`` of the process that forks the attempt."""
         self._pid = pid
         self._inherited_bytes = inherited_bytes
         self._allowed_bytes = allowed_bytes
@@ -150,8 +150,8 @@ def resident_bytes(pid: int | str = "self") -> int:
 
 def _share_bytes(pid: int) -> int:
     """Bytes of one process; of a page that n processes share, one n-th."""
-    said = _read(f"/proc/{pid}/smaps_rollup")
-    return _sum_of(said, _ONCE if _ONCE[0] in said else _ONCE_BEFORE_5_9)
+    text = _read(f"/proc/{pid}/smaps_rollup")
+    return _sum_of(text, _ONCE if _ONCE[0] in text else _ONCE_BEFORE_5_9)
 
 
 def _with_others(started: int) -> str:
@@ -170,21 +170,21 @@ def _family(pid: int) -> list[int]:
     return family
 
 
-def _sum_of(said: bytes, keys: tuple[bytes, ...]) -> int:
+def _sum_of(text: bytes, keys: tuple[bytes, ...]) -> int:
     """The sum of some of the lines "KEY:  123 kB", in bytes."""
     total = 0
     for key in keys:
-        at = said.find(key)
+        at = text.find(key)
         if at >= 0:
-            total += int(said[at + len(key) : said.index(b"kB", at)]) * 1024
+            total += int(text[at + len(key) : text.index(b"kB", at)]) * 1024
     return total
 
 
 def _read(file: str) -> bytes:
     """A file about a process; empty if that has ended."""
     try:
-        with open(file, "rb", buffering=0) as said:
-            return said.readall()
+        with open(file, "rb", buffering=0) as text:
+            return text.readall()
     except OSError:
         return b""
 

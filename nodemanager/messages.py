@@ -53,7 +53,7 @@ class JobHelperForked(Event, frozen=True, kw_only=True):
 
 
 class JobHelperEnded(Event, frozen=True, kw_only=True):
-    """A job's helper is gone, or never was; so are the attempts that it forked."""
+    """A job's helper has ended, or never was; so are the attempts that it forked."""
 
     helper: Count
     how: Text  #: "exit 1", "signal 9 (SIGKILL)", "no process for it: ..."
@@ -93,7 +93,7 @@ class AttemptTooLarge(Event, frozen=True, kw_only=True):
 
 
 class AttemptExited(Event, frozen=True, kw_only=True):
-    """An attempt's process is gone."""
+    """An attempt's process has ended."""
 
     attempt: AttemptId
     status: WaitStatus  #: as of ``os.waitpid``

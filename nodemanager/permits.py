@@ -9,7 +9,7 @@ A job's helper has one while it imports the job's module.
 Permits are bytes of one file that all clusters of Railyard's home share, locked by the NodeManager
 that uses them: the kernel gives those of a dead one back.
 
-Never here: what attempts do, and who hears of it.
+Never here: what attempts do, and who learns of it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ from railyard.cluster.messaging.reactor import Reactor, now_s
 #: the machine take their share of each CPU.
 _EACH_CPU = 4
 _LEAST = 4
-#: A NodeManager first looks after so long for a permit that was given back, then after twice as
-#: long, and so on.
-_LOOK_S_MIN = 0.005
-#: In the end all NodeManagers together look so often a second, which takes 3 % of a CPU.
-_LOOKS_PER_S = 500.0
+#: A NodeManager tries again to get a permit after so long, then after twice as long, and so on.
+_RETRY_S_MIN = 0.005
+#: In the end all NodeManagers together try so often a second, which takes 3 % of a CPU.
+_RETRIES_PER_S = 500.0
 #: A NodeManager passes a permit on among its own attempts for so long, then others have a chance.
 _PASSED_ON_S = 0.1
-#: How often it is looked whether those who have permits compute.
+#: How often it is checked whether those who have permits compute.
 _USE_PERIOD_S = 0.25
 #: Who wanted a CPU for less than this share of the time does not compute.
 _USE_SHARE = 0.5
@@ -80,8 +79,8 @@ class _Permit:
     number: int
     since_s: float  #: when this NodeManager took it
     pid: int | None = None  #: who computes; None: its process is not known yet
-    wanted_s: float = 0.0  #: how long that process had wanted a CPU at ``looked_s``
-    looked_s: float = 0.0
+    wanted_s: float = 0.0  #: how long that process had wanted a CPU at ``checked_s``
+    checked_s: float = 0.0
 
 
 class Permits:
@@ -90,11 +89,11 @@ class Permits:
     def __init__(self, reactor: Reactor, shared: SharedPermits, racks: int) -> None:
         self._reactor = reactor
         self._shared = shared
-        self._look_s_max = max(_LOOK_S_MIN, racks / _LOOKS_PER_S)
-        self._look_s = _LOOK_S_MIN
+        self._retry_s_max = max(_RETRY_S_MIN, racks / _RETRIES_PER_S)
+        self._retry_s = _RETRY_S_MIN
         self._waiting: dict[str, Callable[[], None]] = {}  #: in order
         self._given: dict[str, _Permit] = {}
-        self._looks = False  #: for permits that others give back
+        self._retry_is_due = False  #: for permits that others give back
         self._checks = False  #: whether those given are in use
 
     def ask(self, who: str, granted: Callable[[], None]) -> None:
@@ -110,7 +109,7 @@ class Permits:
         """``who`` has a process: if that does not compute, its permit goes to another."""
         permit = self._given.get(who)
         if permit is not None:
-            permit.pid, permit.wanted_s, permit.looked_s = pid, _wanted_s(pid), now_s()
+            permit.pid, permit.wanted_s, permit.checked_s = pid, _wanted_s(pid), now_s()
 
     def give_back(self, who: str) -> None:
         """``who`` has ended, or waits: it needs no permit now, and asks for none."""
@@ -122,7 +121,7 @@ class Permits:
             self._give(permit.number, permit.since_s)
         else:
             self._shared.give_back(permit.number)
-            self._look_later()
+            self._retry_later()
 
     def waits(self, who: str) -> bool:
         return who in self._waiting
@@ -132,10 +131,10 @@ class Permits:
         while self._waiting:
             number = self._shared.take()
             if number is None:
-                self._look_later()
+                self._retry_later()
                 return
             self._give(number, now_s())
-        self._look_s = _LOOK_S_MIN
+        self._retry_s = _RETRY_S_MIN
 
     def _give(self, number: int, since_s: float) -> None:
         who = next(iter(self._waiting))
@@ -146,14 +145,14 @@ class Permits:
             self._reactor.call_later(_USE_PERIOD_S, self._check_use)
         granted()
 
-    def _look_later(self) -> None:
-        if self._waiting and not self._looks:
-            self._looks = True
-            self._reactor.call_later(self._look_s, self._look)
-            self._look_s = min(2 * self._look_s, self._look_s_max)
+    def _retry_later(self) -> None:
+        if self._waiting and not self._retry_is_due:
+            self._retry_is_due = True
+            self._reactor.call_later(self._retry_s, self._retry)
+            self._retry_s = min(2 * self._retry_s, self._retry_s_max)
 
-    def _look(self) -> None:
-        self._looks = False
+    def _retry(self) -> None:
+        self._retry_is_due = False
         self._give_out()
 
     def _check_use(self) -> None:
@@ -161,7 +160,7 @@ class Permits:
         self._checks = False
         now = now_s()
         for who, permit in list(self._given.items()):
-            passed_s = now - permit.looked_s
+            passed_s = now - permit.checked_s
             if permit.pid is None or passed_s < _USE_PERIOD_S / 2:
                 continue
             wanted_s = _wanted_s(permit.pid)
@@ -169,7 +168,7 @@ class Permits:
             if slept and not _could_run(permit.pid):
                 self.give_back(who)
             else:
-                permit.wanted_s, permit.looked_s = wanted_s, now
+                permit.wanted_s, permit.checked_s = wanted_s, now
         if self._given:
             self._checks = True
             self._reactor.call_later(_USE_PERIOD_S, self._check_use)
@@ -187,8 +186,8 @@ def _wanted_s(pid: int) -> float:
     A wait that lasts is not counted before it ends.
     """
     try:
-        with open(f"/proc/{pid}/schedstat", encoding="ascii") as said:
-            ran_ns, waited_ns, _ = map(int, said.read().split())
+        with open(f"/proc/{pid}/schedstat", encoding="ascii") as text:
+            ran_ns, waited_ns, _ = map(int, text.read().split())
     except (OSError, ValueError):
         return 0.0
     return (ran_ns + waited_ns) / 1e9

@@ -2,7 +2,7 @@
 
 Its name on the wire is "nodemanager-RACK".  Orders come from the ResourceManager over the link on
 which it registered; facts go back over it.  If that link breaks, what runs here goes on; once there
-is a ResourceManager again, this process registers again and says what it has.  After a death of
+is a ResourceManager again, this process registers again with what it has.  After a death of
 this process, the next one finds its map output on the nodes' disks; attempts died with it.
 """
 
@@ -114,14 +114,18 @@ def find_leftovers(
         for job in _jobs_in(shuffle_folder(folder, node)):
             jobs[job] = None
             for path in sorted((shuffle_folder(folder, node) / job).iterdir()):
-                output = _output(path, job)
-                if output is None:
+                if not is_attempt(path.name) or job_of(path.name) != job:
+                    _remove(path)  # an attempt was writing it
                     continue
-                if output.stored_bytes <= checked_bytes:
-                    checked_bytes -= output.stored_bytes
-                    if not _is_sound(output):
-                        continue
-                found.append(AttemptId(path.name))
+                try:
+                    output = MapOutput(path)
+                    if output.stored_bytes <= checked_bytes:
+                        checked_bytes -= output.stored_bytes
+                        output.check()
+                except OutputUnreadable as error:
+                    log.warning("%s: it counts as lost", error)
+                else:
+                    found.append(AttemptId(path.name))
         outputs[node] = tuple(found)
         jobs |= dict.fromkeys(_jobs_in(localized_folders(folder, node)))
     return Leftovers(outputs, tuple(jobs))
@@ -132,27 +136,6 @@ def _jobs_in(folder: Path) -> Iterator[JobId]:
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if is_job(path.name):
             yield JobId(path.name)
-
-
-def _output(path: Path, job: JobId) -> MapOutput | None:
-    """The output in a file; None if it is none, or its index is damaged."""
-    if not is_attempt(path.name) or job_of(path.name) != job:
-        _remove(path)  # an attempt was writing it
-        return None
-    try:
-        return MapOutput(path)
-    except OutputUnreadable as error:
-        log.warning("%s: it counts as lost", error)
-        return None
-
-
-def _is_sound(output: MapOutput) -> bool:
-    try:
-        output.check()
-    except OutputUnreadable as error:
-        log.warning("%s: it counts as lost", error)
-        return False
-    return True
 
 
 def _remove(path: Path) -> None:
@@ -166,9 +149,9 @@ def _remove(path: Path) -> None:
 
 
 def main(daemon: Daemon) -> None:
-    """Run the NodeManager ``daemon.name`` until it is asked to stop.
+    """Run the NodeManager ``daemon.name`` until it is to stop.
 
-    Raises ``PeerLost`` if the own helper is gone, or if there is no ResourceManager at the start.
+    Raises ``PeerLost`` if the own helper has ended, or if there is no ResourceManager at the start.
     """
     helper_pid, helper = start_helper(daemon)  # before there is a ZeroMQ context
     take_priority(CARRIER)  # after the helper: attempts have none
@@ -186,7 +169,7 @@ class _NodeManager:
         self._rack = _rack(daemon)
         self._is_registered = False  #: whether it ever was
         self._earlier_jobs: set[JobId] = set()  #: of which a NodeManager before this has left files
-        self._lost = ""  #: what this process can't go on without, and is gone
+        self._lost = ""  #: what this process can't go on without, and has ended
         self._transport = Transport.of(daemon)
         self._reactor = self._transport.reactor
         stop_on_sigterm(self._reactor)
@@ -233,7 +216,7 @@ class _NodeManager:
             self._manager.send(NodeManagerHeartbeat(rack=self._rack.id, nodes=nodes))
 
     def _registration(self, found: Leftovers | None = None) -> RegisterNodeManager:
-        """The first registration says what was ``found``; those that follow go on with it."""
+        """The first registration has what was ``found``; those that follow go on with it."""
         return RegisterNodeManager(
             rack=self._rack.id,
             pid=os.getpid(),

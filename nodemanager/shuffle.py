@@ -17,8 +17,7 @@ import logging
 import os
 import struct
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -153,26 +152,17 @@ class MapOutput:
 
     def check(self) -> None:
         """Read all partitions; ``OutputUnreadable`` if one can't be had."""
-        with self._opened() as file:
-            for number in range(len(self._entries)):
-                self._read_part(file, number)
+        for number in range(len(self._entries)):
+            self.read(number)
 
     def read(self, number: int) -> memoryview:
         """A partition's bytes, checked.  ``OutputUnreadable`` if they can't be had."""
-        with self._opened() as file:
-            return self._read_part(file, number)
-
-    @contextmanager
-    def _opened(self) -> Iterator[int]:
+        part = self.part(number)
         file = _open(self._path)
         try:
-            yield file
+            data = _read(self._path, file, part.offset, part.stored_bytes)
         finally:
             os.close(file)
-
-    def _read_part(self, file: int, number: int) -> memoryview:
-        part = self.part(number)
-        data = _read(self._path, file, part.offset, part.stored_bytes)
         if crc32c(data, part_seed(AttemptId(self._path.name), number)) != part.checksum:
             raise damaged_part(self._path.name, number)
         return data
@@ -319,7 +309,7 @@ class ShuffleService:
         self._send(order, request.peer, found)
 
     def _look_up(self, order: ReadOutputs) -> list[Part] | OutputsFound:
-        """The part of each output that is asked for; or which outputs are lost, and why."""
+        """The part of each output that is requested; or which outputs are lost, and why."""
         found: list[Part] = []
         lost: dict[AttemptId, str] = {}
         for attempt in order.outputs:

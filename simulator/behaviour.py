@@ -139,7 +139,7 @@ class Coarse:
     tasks_in_one: int  #: of the stage of which most are one
 
     def as_row(self) -> dict[str, Any]:
-        """What a summary says of it."""
+        """Its part of a summary."""
         return {
             "output_block_bytes": self.behaviour.output_block,
             "progress_s": self.behaviour.progress_s,
@@ -161,7 +161,7 @@ class Coarse:
 def coarsened(workload: Workload, topology: Topology, behaviour: Behaviour) -> Coarse | None:
     """What to simulate instead of a run that would have too many tasks; None for others.
 
-    None, too, if the behaviour itself says how coarse the run is to be.  Tasks that take longer
+    None, too, if the behaviour itself sets how coarse the run is to be.  Tasks that take longer
     by chance, or to start and end, are not merged: larger ones would do so less often.
     """
     is_ideal = behaviour.is_certain and behaviour.is_prompt
@@ -245,24 +245,20 @@ class StageWork:
         return parts
 
 
-class JobWork:
-    """The work of a job's stages, by the stage's name."""
-
-    def __init__(
-        self, job: WorkloadJob, topology: Topology, blocks: dict[str, list[tuple[BlockId, int]]]
-    ) -> None:
-        """``blocks``: {path of an input file: its (block, bytes)}."""
-        self.job = job
-        readers = {name: stage for stage in reversed(job.stages) for name in stage.reads}
-        self.stages = {
-            stage.name: StageWork(
-                stage,
-                readers.get(stage.name),
-                tuple(block for path in stage.files for block in blocks[path]),
-                topology.compute,
-            )
-            for stage in job.stages
-        }
+def job_work(
+    job: WorkloadJob, topology: Topology, blocks: dict[str, list[tuple[BlockId, int]]]
+) -> dict[str, StageWork]:
+    """The work of a job's stages, by their names; ``blocks``: {input file: its (block, bytes)}."""
+    readers = {name: stage for stage in reversed(job.stages) for name in stage.reads}
+    return {
+        stage.name: StageWork(
+            stage,
+            readers.get(stage.name),
+            tuple(block for path in stage.files for block in blocks[path]),
+            topology.compute,
+        )
+        for stage in job.stages
+    }
 
 
 def rate_of(stage: WorkStage, compute: Compute) -> float:

@@ -69,7 +69,7 @@ class _Replicas(msgspec.Struct, frozen=True, gc=False):
 class Disks:
     """The replicas on the nodes' disks, whether a node is up or not.
 
-    They are kept by block and not by node, because a node's replicas are rarely asked for.
+    They are stored by block and not by node, because a node's replicas are rarely needed.
     """
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Disks:
 #: Larger than any block of a workload's files.
 _BLOCK_BYTES_MAX = 2**62
 _NO_HINT = PlacementHint()
-#: Pause before a NameNode that can't do something yet is asked again.
+#: Pause before a NameNode that can't do something yet gets the request again.
 _AGAIN_S = 0.25
 OnMoved = Callable[[ReplicaMoved | Refusal], None]
 
@@ -200,15 +200,11 @@ class BlockStore:
             self.send_heartbeat(rack)
         self.send(Ticked())
 
-    def lose(self, node: NodeId, block: BlockId) -> None:
-        """Remove a replica from a disk; this is noticed when it is read."""
-        self.disks.remove(block, node)
-
     # The NameNode --------------------------------------------------------------------------------
     def ask(self, message: Message, then: Callable[[Message | Refusal | None], None]) -> None:
         """Ask the NameNode; ``then`` gets its answer.
 
-        As ``dfs.client`` does, it is asked again while it can't do that yet.
+        As ``dfs.client`` does, the request is repeated while it can't do that yet.
         """
         answer: Message | Refusal | None
         try:
@@ -252,7 +248,7 @@ class BlockStore:
         self.ask(wanted, answered)
 
     def _moved(self, wanted: MoveReplica, answer: ReplicaMoved | Refusal) -> None:
-        """Tell whoever asked for this move last."""
+        """Report to whoever requested this move last."""
         if (on_end := self._moving.pop(wanted, None)) is not None:
             on_end(answer)
 

@@ -13,7 +13,7 @@ commas.  A number alone is a seed for random faults of all kinds.
 
 A node that goes down drops its attempts without a report and serves no data.  The core and the
 NameNode notice it after one heartbeat; the loss of a whole rack after ``liveness.expiry_s``.  When
-a node comes back, its replicas are still on disk, but its map output is gone.
+a node comes back, its replicas are still on disk, but its map output is lost.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class Faults:
                 self._go_down(nodes, fault, self._liveness.expiry_s)
             case "blocks":
                 for replica in self._store.disks.held([node])[node][:: int(fault.amount)]:
-                    self._store.lose(node, replica.block)
+                    self._store.disks.remove(replica.block, node)  # noticed when it is read
             case _:
                 self._amounts.setdefault((fault.kind, fault.target), []).append(fault.amount)
                 self._change(fault)
@@ -263,7 +263,7 @@ class Faults:
             capacity = self.capacity_of(fault.target)
             if math.isfinite(capacity):
                 self._network.set_capacity(fault.target, capacity)
-        elif node not in self._workers.down:  # one that is down says it once it comes back
+        elif node not in self._workers.down:  # one that is down reports it once it comes back
             self._workers.report(SlotsChanged(node=node, slots=self.slots_of(node)))
 
     def _change_back(self, fault: Fault) -> None:

@@ -106,7 +106,7 @@ class FileWrite:
     def _completed(self, answer: Message | Refusal | None) -> None:
         if self._is_over:
             return
-        if isinstance(answer, Refusal):  # say all nodes with one of its blocks have been lost
+        if isinstance(answer, Refusal):  # all nodes with one of its blocks may have been lost
             self._on_end(f"the file could not be completed: {answer.reason}")
         else:
             self._on_end("")

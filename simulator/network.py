@@ -58,11 +58,11 @@ class SimulatedNetwork:
         heap: EventHeap,
         latency_s: float = 0.0,
         *,
-        looks_at_names: bool = False,
+        names_matter: bool = False,
     ) -> None:
         self.fabric = fabric
         #: whether it matters for what flows share how they are called
-        self._looks_at_names = looks_at_names
+        self._names_matter = names_matter
         self._numbers: dict[FlowId, int] = {}  #: if so, of open fetches
         self.opened = 0  #: flows started; those within a node are in none of these numbers
         self.finished = 0  #: flows that sent all their bytes
@@ -73,7 +73,6 @@ class SimulatedNetwork:
         self._heap = heap
         self._latency_s = latency_s
         self._flows: dict[FlowId, tuple[FlowSpec, OnEnd]] = {}
-        self._coflows: dict[CoflowId, None] = {}  #: those that are open
 
     # Time ----------------------------------------------------------------------------------------
     def next_s(self) -> float:
@@ -100,7 +99,7 @@ class SimulatedNetwork:
         self.call_each(self._known(ended))
 
     def _known(self, ended: Iterable[Finished]) -> Iterator[OnEnd | Numbers]:
-        numbers = self._numbers if self._looks_at_names else None
+        numbers = self._numbers if self._names_matter else None
         is_fetch = _is_number if numbers is None else numbers.__contains__
         for are_fetches, ends in groupby([end.flow for end in ended], is_fetch):
             if are_fetches:
@@ -143,7 +142,7 @@ class SimulatedNetwork:
         self.opened += len(fetches)
         numbers, stages = fetches.tolist(), fetches >> STAGE_SHIFT
         names: list[FlowId | int] = numbers
-        if self._looks_at_names:
+        if self._names_matter:
             names = [start.stages[number >> STAGE_SHIFT].name(number) for number in numbers]
             self._numbers.update(zip(cast("list[FlowId]", names), numbers, strict=True))
         asks = [start.asks[at] for at in crossing.tolist()] if start.asks else ()
@@ -156,7 +155,7 @@ class SimulatedNetwork:
     def cancel_fetch(self, order: CancelFetch) -> None:
         """Cancel the flow of a fetch; does nothing if it is not open."""
         started = order.started
-        name = started.flow if self._looks_at_names else cast("FlowId", order.fetch)
+        name = started.flow if self._names_matter else cast("FlowId", order.fetch)
         self._numbers.pop(name, None)
         size_bytes = started.size_bytes
         spec = FlowSpec(flow=name, src=started.src, dst=started.dst, size_bytes=size_bytes)
@@ -170,12 +169,10 @@ class SimulatedNetwork:
 
     # Coflows, links and nodes --------------------------------------------------------------------
     def open_coflow(self, coflow: CoflowId) -> None:
-        self._coflows[coflow] = None
         self._order(RegisterCoflow(coflow=coflow))
 
     def close_coflow(self, coflow: CoflowId) -> None:
         """Cancel all open flows of a coflow, then the coflow."""
-        del self._coflows[coflow]
         for flow in self._flows_of(coflow):
             self.cancel(flow)
         self._order(FinishCoflow(coflow=coflow))
@@ -189,11 +186,14 @@ class SimulatedNetwork:
     def _order(self, order: Order) -> None:
         self.fabric.handle(order, self.fabric.now_s)
 
-    def end_flows_of(
-        self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
-    ) -> None:
-        """End all flows from or to a node, or some of them, with the reason.  O(flows)."""
-        for flow in self._at_node(node, which):
+    def end_flows_of(self, node: NodeId, reason: str) -> None:
+        """End all flows from or to a node, with the reason.  O(flows)."""
+        self._end(
+            [flow for flow, (at, _) in self._flows.items() if node in (at.src, at.dst)], reason
+        )
+
+    def _end(self, flows: Iterable[FlowId], reason: str) -> None:
+        for flow in flows:
             known = self._flows.pop(flow, None)
             if known is None:
                 continue  # the end of another flow has cancelled this one
@@ -205,19 +205,9 @@ class SimulatedNetwork:
     def _sent_bytes(self, flow: FlowId) -> int:
         return self.fabric.sent_bytes(flow) if self.fabric.is_open(flow) else 0
 
-    def _at_node(self, node: NodeId, which: Callable[[OnEnd], bool]) -> list[FlowId]:
-        return [
-            flow
-            for flow, (at, on_end) in self._flows.items()
-            if node in (at.src, at.dst) and which(on_end)
-        ]
-
     def flows(self) -> dict[FlowId, tuple[FlowSpec, OnEnd]]:
         """All flows that have not ended, and how their ends are to be reported; read only."""
         return self._flows
-
-    def coflows(self) -> list[CoflowId]:
-        return list(self._coflows)
 
     def stats(self) -> NetworkStats:
         """The network's counters, in the format of the emulator's."""
@@ -239,7 +229,7 @@ class SimulatedNetwork:
 class LinkWatch:
     """Reports the links between racks to the core each ``period_s`` in which rates were set.
 
-    It looks after all else of that time, so that the rates are those that hold from then on.
+    It observes after all else of that time, so that the rates are those that hold from then on.
     """
 
     def __init__(
@@ -255,25 +245,25 @@ class LinkWatch:
         self._change = config.change
         self._report = report
         self._observed = ObservedLinks(network.fabric.network, config.change)
-        self._periods = 0  #: the last look was, or is to be, so many periods from the start
-        self._looking = False  #: whether it is to be
-        self._decided = self._rates_set()  #: as of the last look
+        self._periods = 0  #: the last observation was, or is to be, so many periods from the start
+        self._is_planned = False  #: whether it is to be
+        self._decided = self._rates_set()  #: as of the last observation
 
     def _rates_set(self) -> object:
         """A number that is another one once rates have been set."""
         return self._network.fabric.decided
 
     def review(self) -> None:
-        """Plan to look, if rates were set since the last time; to be called before time passes."""
-        if self._looking or self._rates_set() == self._decided:
+        """Plan to observe if rates were set since then; to be called before time passes."""
+        if self._is_planned or self._rates_set() == self._decided:
             return
-        self._looking = True
+        self._is_planned = True
         self._periods = max(self._periods + 1, math.ceil(self._heap.now_s / self._period_s))
         at_s = self._periods * self._period_s
-        self._heap.at(at_s, self._look, priority=EventPriority.OBSERVATION)
+        self._heap.at(at_s, self._observe, priority=EventPriority.OBSERVATION)
 
-    def _look(self) -> None:
-        self._looking = False
+    def _observe(self) -> None:
+        self._is_planned = False
         changed = self._observed.look(self._network.fabric)
         self._decided = self._rates_set()
         if changed:

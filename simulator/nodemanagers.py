@@ -93,7 +93,7 @@ class NodeManagers(Workers):
             return
         for command in commands:
             if command.dst in down:
-                continue  # its reader is gone
+                continue  # its reader is lost
             if command.src in down:
                 ended = Fetch(self, command, self.heap.now_s)
                 self.heap.after(0.0, ended, command.size_bytes, f"{command.src} is down")
@@ -125,7 +125,7 @@ class NodeManagers(Workers):
         have.update(tasks)
         if len(new) == len(command.outputs):
             return len(new), command.size_bytes
-        stages = self.jobs[job_of(command.reader)].stages
+        stages = self.jobs[job_of(command.reader)]
         parts = [
             stages[stage_of(output).split(".")[1]].partition_bytes(task_index(output))
             for output in new
@@ -191,7 +191,7 @@ class IdealWorkers(Workers):
     def _flows_ended(self, ends: Iterator[OnEnd | Numbers]) -> None:
         """Flows have sent all their bytes; see ``SimulatedNetwork.call_each``.
 
-        Each end is reported before the next is looked at, and those of fetches together.
+        Each end is reported before the next is read, and those of fetches together.
         """
         for on_end in ends:
             if isinstance(on_end, np.ndarray):

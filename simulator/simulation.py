@@ -43,7 +43,7 @@ from railyard.resourcemanager.driving.coredriver import Log
 from railyard.resourcemanager.driving.report import add_figures, add_network, report
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.resourcemanager.interface.events import JobKilled
-from railyard.resourcemanager.interface.recipe import LinksConfig, Recipe
+from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.behaviour import Behaviour, fetches
 from railyard.simulator.blockstore import BlockStore
@@ -61,7 +61,7 @@ _NAMED = 3
 
 
 class Standstill:
-    """Notices that nothing in a simulation can change any more, and says what each job waits for.
+    """Notices that nothing in a simulation can change any more; explains what each job waits for.
 
     Nothing goes on by itself once no flow sends and nothing is planned but polls and timers: no
     task computes, no fault begins or ends, no job is to come.  Something may still follow from a
@@ -100,7 +100,7 @@ class Standstill:
         return heap.next_timer_s()
 
     def causes(self) -> list[str]:
-        """What is missing for good: links that carry nothing, nodes and slots that are gone."""
+        """What is missing for good: links that carry nothing, nodes and slots that are lost."""
         topology, fabric = self._topology, self._workers.network.fabric
         stopped = [name for name, rate in fabric.capacities_bytes_per_s().items() if not rate]
         links = names_of_links(stopped, topology.places())
@@ -183,6 +183,11 @@ class Simulation:
     None: as many as usual.  Raises ``UsageError`` if the config names an unknown scheduler.
     """
 
+    # Parts, of which a simulation with more kinds of faults has others
+    store_class: type[BlockStore] = BlockStore
+    jobs_class: type[Submissions] = Submissions
+    links_class: type[LinkWatch] = LinkWatch
+
     def __init__(
         self,
         config: ClusterConfig,
@@ -220,9 +225,9 @@ class Simulation:
         in_batches = behaviour.is_prompt and not (faults or log)
         self.driver = self._make_driver(make_core, log, in_batches)
         self.network = self._make_network(make_fabric)
-        self.store = self._make_store()
+        self.store = self.store_class(topology, self.chance, self.heap, self.network)
         self.workers = self._make_workers()
-        self.jobs = self._make_submissions()
+        self.jobs = self.jobs_class(topology, self.driver, self.store, self.workers)
         for node in topology.nodes():
             joined = NodeJoined(node=node.id, rack=node.rack, slots=node.slots)
             self.heap.at(0.0, self.driver.feed, joined, priority=EventPriority.FAULT)
@@ -231,7 +236,9 @@ class Simulation:
                 self.workers.expect_repeats()
             self.faults = self._plan_faults(self.workers, faults)
         links = self.core.state.policies.links
-        self._links = None if links is None else self._make_link_watch(links)
+        self._links: LinkWatch | None = None
+        if links is not None:
+            self._links = self.links_class(self.network, self.heap, links, self.driver.feed)
         self._standstill = Standstill(topology, self.heap, self.driver, self.workers)
         self._take_commands()
         # After the nodes have joined, and before the first job is submitted.
@@ -294,7 +301,7 @@ class Simulation:
         add_network(summary, self.network.stats(), self.network.fabric.network)
         return summary
 
-    # Parts, which a simulation with more kinds of faults makes otherwise -------------------------
+    # Other parts -------------------------------------------------------------------------------
     def _make_driver(
         self, make_core: Callable[[], Core], log: Log | None, in_batches: bool
     ) -> VirtualDriver:
@@ -305,10 +312,7 @@ class Simulation:
     def _make_network(self, make_fabric: Callable[[], Fabric]) -> SimulatedNetwork:
         by_name = flow_scheduler(self.config.flow_scheduler).serves is Serves.PRIORITIES
         fetch_s = self.behaviour.fetch_s
-        return SimulatedNetwork(make_fabric(), self.heap, fetch_s, looks_at_names=by_name)
-
-    def _make_store(self) -> BlockStore:
-        return BlockStore(self.config.topology, self.chance, self.heap, self.network)
+        return SimulatedNetwork(make_fabric(), self.heap, fetch_s, names_matter=by_name)
 
     def _make_workers(self) -> Workers:
         if isinstance(self.driver, BatchDriver):
@@ -320,12 +324,6 @@ class Simulation:
         seed, block_bytes = self.config.seed, self.config.topology.storage.block
         where = (self.heap, self.network, self.store)
         return (*where, self.behaviour, seed, self.chance, block_bytes, self.driver.feed)
-
-    def _make_submissions(self) -> Submissions:
-        return Submissions(self.config.topology, self.driver, self.store, self.workers)
-
-    def _make_link_watch(self, config: LinksConfig) -> LinkWatch:
-        return LinkWatch(self.network, self.heap, config, self.driver.feed)
 
     def _plan_faults(self, workers: NodeManagers, faults: Sequence[Fault]) -> Faults:
         return Faults(faults, self.config.topology, self.heap, workers)

@@ -30,7 +30,7 @@ from railyard.resourcemanager.interface.events import (
     TaskInput,
 )
 from railyard.resourcemanager.interface.forecast import Forecast, forecast_of, predicted_jobs
-from railyard.simulator.behaviour import JobWork
+from railyard.simulator.behaviour import job_work
 from railyard.simulator.blockstore import BlockStore
 from railyard.simulator.clock import EventPriority
 from railyard.simulator.workers import Workers
@@ -95,7 +95,7 @@ class Submissions:
         """Submit a job.  Raises ``UsageError`` if the scheduler refuses it."""
         for file in wanted.files:
             self._report_data(file.path)
-        self._workers.jobs[job] = JobWork(wanted, self._topology, self._files)
+        self._workers.jobs[job] = job_work(wanted, self._topology, self._files)
         if wanted.output_bytes:
             self._outputs[job] = f"/out/{job}"
         self._driver.feed(
@@ -173,13 +173,13 @@ class Submissions:
         """Move the winning attempts' files into the output folder, as the ResourceManager does."""
         folder = command.output_path
 
-        def looked(refused: Refusal, answer: Message | Refusal | None) -> None:
+        def found(refused: Refusal, answer: Message | Refusal | None) -> None:
             self._driver.feed(commit_refused(command.job, refused, answer))
 
         def ended(answer: Message | Refusal | None) -> None:
-            if isinstance(answer, Refusal):  # it may have been done, if it was asked for before
+            if isinstance(answer, Refusal):  # it may have been done, if it was requested before
                 success = GetStatus(path=success_file(folder))
-                self._store.ask(success, partial(looked, answer))
+                self._store.ask(success, partial(found, answer))
             else:
                 self._driver.feed(JobCommitted(job=command.job))
 

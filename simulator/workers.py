@@ -44,7 +44,6 @@ from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.simulator.behaviour import (
     NO_DEVIATION,
     Behaviour,
-    JobWork,
     StageWork,
     draw_deviation,
 )
@@ -145,15 +144,6 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         """Compute, if all has been fetched."""
         if not self.missing and not self.over:
             self._read_all()
-
-    @property
-    def has_slot(self) -> bool:
-        return self._begins
-
-    @property
-    def early(self) -> tuple[FlowId, ...]:
-        """Fetches that ended before it started, and are not reported yet."""
-        return tuple([flow for flow, *_ in self._early])
 
     def flows(self) -> list[tuple[Literal["reads", "writes"], FlowId]]:
         """The flows of blocks that it waits for, but no fetches."""
@@ -342,15 +332,15 @@ class Workers:
         self.deviation = NO_DEVIATION if behaviour.is_certain else None
         #: block size of the files that attempts write
         self.block_bytes = max(block_bytes, behaviour.output_block)
-        self.jobs: dict[JobId, JobWork] = {}
+        self.jobs: dict[JobId, dict[str, StageWork]] = {}
         self.slowness: dict[NodeId, float] = {}  #: {slow node: factor of its computing times}
         self.running: dict[AttemptId, SimulatedAttempt] = {}  #: attempts that are not over
-        #: {attempt that was asked to end, and has not reported it: its node}
+        #: {attempt that was killed, and has not reported it: its node}
         self.dying: dict[AttemptId, NodeId] = {}
 
     # The core's commands -------------------------------------------------------------------------
     def launch(self, command: LaunchAttempt) -> None:
-        work = self.jobs[job_of(command.attempt)].stages[command.task.stage]
+        work = self.jobs[job_of(command.attempt)][command.task.stage]
         name, task = command.attempt, command.task
         attempt = self.attempt_class(
             name, command.node, task, task.inputs, self, work, command.begins

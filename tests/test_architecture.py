@@ -22,7 +22,7 @@ from tests.sourcetree import (
 ROOT = Path(__file__).parent.parent
 TREE = SourceTree(ROOT)
 #: the application, in ``railyard/`` itself, from the bottom up
-APPLICATION = ("terminal", "runs", "experiments", "report", "api", "chaos", "cli", "reference")
+APPLICATION = ("terminal", "runs", "experiments", "report", "api", "chaos", "cli")
 PARTS = (
     "cluster",
     "netemu",
@@ -44,7 +44,7 @@ PARAMETERS_MAX = 8
 #: the functions of these parts have the options of commands as keywords
 OPTIONS_AS_KEYWORDS = ("api",)
 MEDIAN = "median lines of a file"
-RATCHETS = {"lines": 86_923, "files": 406, MEDIAN: 205, "words of docs/": 52_500}
+RATCHETS = {"lines": 85033, "files": 394, MEDIAN: 205, "words of docs/": 52_500}
 
 NETEMU_KNOWN = (
     "netemu.emulator.statistics",

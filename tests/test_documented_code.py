@@ -15,9 +15,9 @@ from pathlib import Path
 import click
 import pytest
 
+from docs.reference_pages import PAGES
 from railyard.cli.commands.registry import railyard
 from railyard.cluster.errors import UsageError
-from railyard.reference import PAGES
 
 ROOT = Path(__file__).parent.parent
 #: {page that ``scripts/docs`` writes: what makes its text}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from railyard.reference import PAGES
+from docs.reference_pages import PAGES
 
 ROOT = Path(__file__).parent.parent
 #: written by ``scripts/docs`` when it builds the site

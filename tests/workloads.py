@@ -9,7 +9,7 @@ from typing import Any
 from railyard.cluster.errors import UsageError, require
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import Compute, Links, RackShape, Storage
-from railyard.jobs.model import check_stages
+from railyard.jobs.model import StageSpec, check_stages
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
 
 MB = 10**6
@@ -52,7 +52,7 @@ def check_workload(jobs: Sequence[WorkloadJob]) -> None:
             raise UsageError(f'{where}: after = "{job.after}": need the name of an earlier job')
         names.add(job.name)
         try:
-            check_stages(job.specs())
+            check_stages(stage_specs(job))
         except UsageError as error:
             raise UsageError(f"{where}: {error}") from None
         require(0 <= job.submit_s < math.inf, f"{where}: submit_s", job.submit_s, "seconds >= 0")
@@ -96,3 +96,15 @@ def _check_stage(stage: WorkStage, job: WorkloadJob, where: str) -> None:
     blocks = sum(files[path].blocks for path in stage.files)
     right = f"{blocks}, as many as its files have blocks"
     require(stage.tasks == blocks, f"{where}: tasks", stage.tasks, right)
+
+
+def stage_specs(job: WorkloadJob) -> tuple[StageSpec, ...]:
+    """The stages of a job as the ResourceManager knows them."""
+    return tuple(
+        StageSpec(
+            name=stage.name,
+            reads=stage.reads,
+            tasks=0 if stage.files and not stage.reads else stage.tasks,
+        )
+        for stage in job.stages
+    )

@@ -10,18 +10,22 @@ import itertools
 import os
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
 from railyard.benchmarks._common.rows import Row
-from railyard.benchmarks.attacks._grounds.home import Home, Ran, require
+from railyard.benchmarks.attacks._grounds.faults import Health, lasting
+from railyard.benchmarks.attacks._grounds.home import Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
+from railyard.chaos.injector import Effect
 from railyard.chaos.targets import Damage, delete, flip, map_outputs, overwrite, replicas
 
 _FILE_BYTES = 6_000_000  # 24 blocks
 _READ_BYTES = 2**18
-_HEALTH_TIMEOUT_S = 60.0
+#: Of a job's files, about so many are damaged.
+_DAMAGED_MAX = 10
 _QUICK = (
     "bit flips one during",
     "cut short all before",
@@ -74,103 +78,77 @@ def _trials_of(name: str, damage: Damage) -> list[Trial]:
         Trial(
             name=f"{word}-{which}-{when}",
             row=f"blocks {name}, {which} of their replicas, {when} a read",
-            attack=partial(attack, damage, which),
+            attack=partial(_of_file, damage, which, when),
             quick=f"{name} {which} {when}" in _QUICK,
         )
-        for when, attack in (("before", _before_read), ("during", _during_read))
+        for when in ("before", "during")
         for which in ("one", "all")
     ]
-    every.append(
-        Trial(
-            name=f"{word}-map-outputs",
-            row=f"map outputs {name} during a job",
-            attack=partial(_map_outputs, damage),
-            quick=name == "cut short",
-        )
+    of_job = (
+        ("map-outputs", f"map outputs {name} during a job", _map_outputs, "cut short"),
+        ("job", f"blocks {name}, one of their replicas, during a job", replicas, "swapped"),
     )
-    every.append(
+    return every + [
         Trial(
-            name=f"{word}-job",
-            row=f"blocks {name}, one of their replicas, during a job",
-            attack=partial(_blocks_of_job, damage),
-            quick=name == "swapped",
+            name=f"{word}-{what}",
+            row=row,
+            attack=partial(_of_job, damage, files),
+            quick=name == quick,
         )
-    )
-    return every
+        for what, row, files, quick in of_job
+    ]
 
 
-def _stored_file(home: Home) -> Path:
-    """A cluster that is up, with a file in it; its local twin."""
+# A file that is read ------------------------------------------------------------------------------
+def _of_file(damage: Damage, which: str, when: str, home: Home) -> None:
+    """Damage before it is read, or while half is on its way: its reader is slow to take it."""
     local = home.random_file("local", _FILE_BYTES)
     home.up()
     home.run("fs", "put", local, "/file").require_ok()
-    return local
+    right = local.read_bytes()
+    with ExitStack() as stack:
+        is_damaged = when == "before"
+        if is_damaged:
+            stack.enter_context(lasting(home, _damaged(damage, which, home)))
+        readable, writable = os.pipe()
+        command = home.start("fs", "cat", "/file", stdout=writable)
+        os.close(writable)
+        got = bytearray()
+        with open(readable, "rb", buffering=0) as pipe:
+            while data := pipe.read(_READ_BYTES):
+                got += data
+                if not is_damaged and len(got) > _FILE_BYTES // 10:
+                    is_damaged = True
+                    stack.enter_context(lasting(home, _damaged(damage, which, home)))
+        ran = command.end()
+        if ran.status == 0:
+            ran.require(got == right, "WRONG BYTES with exit status 0")
+        else:
+            ran.require_clear_failure()
+            ran.require(right.startswith(got), "WRONG BYTES before it failed")
+            ran.require(which == "all", "sound replicas were left, and it failed")
+    ran = home.run("fs", "cat", "/file")
+    ran.require_ok()
+    ran.require(ran.stdout == right, "WRONG BYTES with exit status 0, once mended")
+    _require_all_alive(home)
+    home.down()
 
 
-def _targets(home: Home, which: str) -> list[Path]:
-    """One replica of each block, or all of some blocks."""
+def _damaged(damage: Damage, which: str, home: Home) -> Effect:
+    """Damage one replica of each block, or all of some blocks.
+
+    One replica the cluster mends; where all were damaged, a backup is put back.
+    """
     by_block = replicas(home.run_folder())
     require(by_block, "no block files are where this attack looks for them")
     if which == "one":
-        return [home.dice.choice(paths) for paths in by_block.values()]
-    chosen = home.dice.sample(sorted(by_block), max(2, len(by_block) // 3))
-    return [path for name in chosen for path in by_block[name]]
-
-
-def _before_read(damage: Damage, which: str, home: Home) -> None:
-    local = _stored_file(home)
-    targets = _targets(home, which)
-    saved = _contents(targets)
-    damage(home.dice, targets)
-    ran = home.run("fs", "cat", "/file")
-    _check(ran, ran.stdout, local, which)
-    _mend(home, local, which, saved)
-
-
-def _during_read(damage: Damage, which: str, home: Home) -> None:
-    """Damage while half of the file is on its way: its reader is slow to take it."""
-    local = _stored_file(home)
-    readable, writable = os.pipe()
-    command = home.start("fs", "cat", "/file", stdout=writable)
-    os.close(writable)
-    saved: dict[Path, bytes] = {}
-    got = bytearray()
-    with open(readable, "rb", buffering=0) as pipe:
-        while data := pipe.read(_READ_BYTES):
-            got += data
-            if not saved and len(got) > _FILE_BYTES // 10:
-                targets = _targets(home, which)
-                saved = _contents(targets)
-                damage(home.dice, targets)
-    _check(command.end(), bytes(got), local, which)
-    _mend(home, local, which, saved)
-
-
-def _check(ran: Ran, got: bytes, local: Path, which: str) -> None:
-    if ran.status == 0:
-        ran.require(got == local.read_bytes(), "WRONG BYTES with exit status 0")
+        paths = [home.dice.choice(paths) for paths in by_block.values()]
     else:
-        ran.require_clear_failure()
-        ran.require(local.read_bytes().startswith(got), "WRONG BYTES before it failed")
-        ran.require(which == "all", "sound replicas were left, and it failed")
-
-
-def _mend(home: Home, local: Path, which: str, saved: dict[Path, bytes]) -> None:
-    """Of one replica the cluster mends it; where all were damaged, a backup is put back."""
-    if which == "all":
-        _restore(saved)
-    home.wait_for("fsck to be healthy", lambda: _is_healthy(home), _HEALTH_TIMEOUT_S)
-    ran = home.run("fs", "cat", "/file")
-    ran.require_ok()
-    ran.require(ran.stdout == local.read_bytes(), "WRONG BYTES with exit status 0, once mended")
-    _require_all_alive(home)
-    home.run("down").require_ok()
-    home.require_nothing_left()
-
-
-def _is_healthy(home: Home) -> bool:
-    time.sleep(0.5)
-    return home.run("fs", "fsck").status == 0
+        chosen = home.dice.sample(sorted(by_block), max(2, len(by_block) // 3))
+        paths = [path for name in chosen for path in by_block[name]]
+    saved = _contents(paths) if which == "all" else {}
+    damage(home.dice, paths)
+    return Effect(what="damaged blocks", watch=partial(Health, home), mend=partial(_restore, saved))
 
 
 def _require_all_alive(home: Home) -> None:
@@ -181,40 +159,24 @@ def _require_all_alive(home: Home) -> None:
     require(not died, f"a daemon is gone: {died}")
 
 
-def _map_outputs(damage: Damage, home: Home) -> None:
-    job = home.start_job()
-    damaged: set[Path] = set()
-    while job.running:
-        for folder in home.run_folders():
-            fresh = [path for path in map_outputs(folder) if path not in damaged]
-            if fresh and len(damaged) < 8:
-                _try(damage, home, fresh)
-                damaged.update(fresh)
-        time.sleep(0.02)
-    _require_verified_or_clear(job.end(), home)
+# A job --------------------------------------------------------------------------------------------
+def _map_outputs(run_folder: Path) -> dict[str, list[Path]]:
+    return {path.name: [path] for path in map_outputs(run_folder)}
 
 
-def _blocks_of_job(damage: Damage, home: Home) -> None:
+def _of_job(damage: Damage, files: Callable[[Path], dict[str, list[Path]]], home: Home) -> None:
+    """Damage one of each of the first files that there are while a job runs."""
     job = home.start_job()
     damaged: set[str] = set()
     while job.running:
         for folder in home.run_folders():
-            fresh = {n: p for n, p in replicas(folder).items() if n not in damaged}
-            if fresh and len(damaged) < 12:
-                _try(damage, home, [home.dice.choice(paths) for paths in fresh.values()])
+            fresh = {name: paths for name, paths in files(folder).items() if name not in damaged}
+            if fresh and len(damaged) < _DAMAGED_MAX:
+                with suppress(FileNotFoundError):  # removed meanwhile, by whoever made it
+                    damage(home.dice, [home.dice.choice(paths) for paths in fresh.values()])
                 damaged.update(fresh)
         time.sleep(0.02)
-    _require_verified_or_clear(job.end(), home)
-
-
-def _try(damage: Damage, home: Home, paths: list[Path]) -> None:
-    try:
-        damage(home.dice, paths)
-    except FileNotFoundError:
-        return  # it was removed meanwhile, by whoever made it
-
-
-def _require_verified_or_clear(ran: Ran, home: Home) -> None:
+    ran = job.end()
     if ran.status == 0:
         ran.require(b"verified" in ran.stdout, "was not verified")
     else:

@@ -1,33 +1,42 @@
 """Too few file descriptors: for the command, and suddenly for a daemon of a live cluster.
 
 A command says what it lacks.  A daemon that is short of them for a while fails what it was asked
-and destroys nothing.  ZeroMQ may end it (a connection that it cannot accept aborts the process): a
-rack's daemon is there again soon then, without a central one the cluster ends and says why.
+and destroys nothing.  ZeroMQ may end it (a connection that it cannot accept aborts the process): it
+is there again soon then.
 """
 
 from __future__ import annotations
 
 import resource
-import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from railyard.benchmarks._common.rows import Row
+from railyard.benchmarks.attacks._grounds.faults import Case, Health, case_trials, lasting
 from railyard.benchmarks.attacks._grounds.home import SMALL, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
-from railyard.benchmarks.attacks.kills import CENTRAL, require_verified
-from railyard.chaos.targets import replicas
+from railyard.chaos.injector import Effect, Faults
+from railyard.chaos.plan import LiveFault
+from railyard.chaos.targets import Watch, limit, replicas
 
 #: With fewer Python itself does not start.
 _LIMITS = (20, 24, 32, 40, 48, 64, 96, 128, 256)
 _QUICK_LIMITS = (24, 64)
-_DAEMONS = ("NameNode", "ResourceManager", "NetworkEmulator", "NodeManager")
-_SHORTAGE_S = 2.0
-_HEALTH_TIMEOUT_S = 60.0
+CASES = [
+    Case(
+        name=role,
+        row="a daemon has no descriptors left during a job",
+        kind="starve",
+        target=role,
+        lasts_s=2.0,
+        may_fail=True,
+        check=lambda home, _: home.start_job("500MB").require_verified(),
+    )
+    for role in ("NameNode", "ResourceManager", "NetworkEmulator", "NodeManager")
+]
 
 
 def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[Row]:
@@ -39,24 +48,18 @@ def trials() -> list[Trial]:
     """All shortages."""
     row = "a DataNode has no descriptors left during fs get"
     return [
-        Trial(
-            name=f"command-{limit}",
-            row="a command with few descriptors",
-            attack=partial(_command, limit),
-            quick=limit in _QUICK_LIMITS,
-        )
-        for limit in _LIMITS
-    ] + [
-        Trial(name="DataNode-0", row=row, attack=_datanodes, quick=True),
-        Trial(name="DataNode-1", row=row, attack=_datanodes),
         *(
             Trial(
-                name=role,
-                row="a daemon has no descriptors left during a job",
-                attack=partial(_daemon, role),
+                name=f"command-{limit}",
+                row="a command with few descriptors",
+                attack=partial(_command, limit),
+                quick=limit in _QUICK_LIMITS,
             )
-            for role in _DAEMONS
+            for limit in _LIMITS
         ),
+        Trial(name="DataNode-0", row=row, attack=_datanodes, quick=True),
+        Trial(name="DataNode-1", row=row, attack=_datanodes),
+        *case_trials(CASES, others={"starve": _starve}),
     ]
 
 
@@ -74,20 +77,25 @@ def _command(limit: int, home: Home) -> None:
         home.require_nothing_left()
 
 
-@contextmanager
-def _without_descriptors(pid: int, spare: int) -> Iterator[None]:
-    """Have a process get no more descriptors than ``spare``, for as long as the block runs."""
-    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    numbers = [int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()]
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (_limit(numbers, spare), before[1]))
-    try:
-        yield
-    finally:
-        with suppress(ProcessLookupError):  # whoever needs it alive looks at that
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+def _starve(faults: Faults, fault: LiveFault) -> Effect | None:
+    """A daemon has no descriptors left."""
+    row = faults.one(fault)
+    return None if row is None else _few_descriptors(row, 0, partial(faults.answers, row["name"]))
 
 
-def _limit(numbers: list[int], spare: int) -> int:
+def _few_descriptors(row: dict[str, Any], spare: int, watch: Callable[[], Watch]) -> Effect:
+    """Have a process get no more descriptors than ``spare``."""
+    numbers = [int(path.name) for path in Path(f"/proc/{row['pid']}/fd").iterdir()]
+    limit_descriptors = partial(limit, resource.RLIMIT_NOFILE, row["pid"])
+    limit_descriptors(_limit_of(numbers, spare))
+    return Effect(
+        what=f"{row['name']} without descriptors",
+        watch=watch,
+        mend=partial(limit_descriptors, None),
+    )
+
+
+def _limit_of(numbers: list[int], spare: int) -> int:
     """The limit that leaves so many free numbers below it."""
     limit, taken = 0, set(numbers)
     while spare or limit in taken:
@@ -103,7 +111,7 @@ def _datanodes(home: Home) -> None:
     before = _sound(home.run_folder())
     for row in home.rows("DataNode"):
         for spare in (home.dice.randrange(2, 8), 1, 0):
-            with _without_descriptors(_wait_until_up(home, row), spare):
+            with lasting(home, _few_descriptors(_now(home, row), spare, partial(Health, home))):
                 ran = home.run("fs", "cat", "/file")
                 if ran.status == 0:
                     ran.require(ran.stdout == local.read_bytes(), "WRONG BYTES, exit status 0")
@@ -112,13 +120,9 @@ def _datanodes(home: Home) -> None:
     ran = home.run("fs", "cat", "/file")
     ran.require_ok()
     ran.require(ran.stdout == local.read_bytes(), "WRONG BYTES with exit status 0")
-    home.wait_for(
-        "fsck to be healthy", lambda: home.run("fs", "fsck").status == 0, _HEALTH_TIMEOUT_S
-    )
     lost = before - _sound(home.run_folder())
     require(not lost, f"{lost.total()} sound replicas were destroyed")
-    home.run("down").require_ok()
-    home.require_nothing_left()
+    home.down()
 
 
 def _sound(run_folder: Path) -> Counter[str]:
@@ -126,31 +130,11 @@ def _sound(run_folder: Path) -> Counter[str]:
     return Counter({name: len(paths) for name, paths in replicas(run_folder).items()})
 
 
-def _wait_until_up(home: Home, row: dict[str, Any]) -> int:
+def _now(home: Home, row: dict[str, Any]) -> dict[str, Any]:
     """The process that now is the daemon of this row; ``Broken`` if there is none for long."""
 
     def same() -> list[dict[str, Any]]:
         return [now for now in home.rows(row["role"]) if now["name"] == row["name"]]
 
     home.wait_for(f"{row['name']} to be up", same)
-    return same()[-1]["pid"]
-
-
-def _daemon(role: str, home: Home) -> None:
-    home.up()
-    job = home.start_job()
-    time.sleep(home.dice.uniform(0.5, 4.0))
-    row = home.dice.choice(home.rows(role))
-    with _without_descriptors(row["pid"], 0):
-        time.sleep(_SHORTAGE_S)
-    ran = job.end()
-    if ran.status != 0:
-        ran.require_clear_failure()
-    if role in CENTRAL and not home.rows(role):
-        ran.require(ran.status == 0 or role in ran.stderr, f"should name the {role}")
-    else:
-        _wait_until_up(home, row)
-        require_verified(home.start_job("500MB"))
-    down = home.run("down")
-    down.require_words()
-    home.require_nothing_left()
+    return same()[-1]

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Command, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
-from railyard.benchmarks.attacks.kills import kill_process, require_verified
+from railyard.benchmarks.attacks.kills import kill_process
 from railyard.chaos.targets import NewLines
 from railyard.cluster.machine import process_stat
 from railyard.cluster.runfolder import RunFolder
@@ -116,7 +116,7 @@ def _at(moments: Iterable[Moment], plain: _Plain, home: Home) -> None:
     for moment in moments:
         attempts.wait_for(moment)
         attempts.kill(moment)
-    require_verified(job)
+    job.require_verified()
     require(_parts(found) == expected, "its output differs")
     tasks = json.loads((results / "summary.json").read_text())["tasks"]
     require(tasks["copies"] >= 4, f"{tasks['copies']} copies: need one of each map")

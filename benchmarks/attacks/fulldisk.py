@@ -10,14 +10,17 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from railyard.benchmarks._common.rows import Row
-from railyard.benchmarks.attacks._grounds.home import SMALL, Command, Home, Ran, require
+from railyard.benchmarks.attacks._grounds.faults import Health, lasting
+from railyard.benchmarks.attacks._grounds.home import SMALL, Home, Ran, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Skipped, Trial, run_trials
-from railyard.benchmarks.attacks.kills import require_verified
+from railyard.chaos.injector import Effect
+from railyard.chaos.targets import Watch
 
 _DISK_BYTES = 48_000_000
 _PIECE_BYTES = 2**20
@@ -26,7 +29,6 @@ _SPACE = "no space"
 _TOO_LITTLE = "free"
 #: A full disk that is freed within this time does not end a job.
 _SHORT_S = 0.7
-_HEALTH_TIMEOUT_S = 60.0
 
 
 def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[Row]:
@@ -36,34 +38,27 @@ def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[
 
 def trials() -> list[Trial]:
     """All that may be going on when the disk is full."""
+    short, long = partial(_job, "1GB", _SHORT_S), partial(_job, "2GB", None)
+    row = f"the disk is full for {_SHORT_S:g} s of a job"
     return [
         Trial(name="put", row="the disk is full during fs put", attack=_put, quick=True),
         Trial(name="start", row="the disk is full at the start", attack=_start, quick=True),
         Trial(name="down", row="the disk is full at the end", attack=_end),
+        *(Trial(name=f"short-{i}", row=row, attack=short, quick=i == 0) for i in range(4)),
         *(
-            Trial(
-                name=f"short-{i}",
-                row=f"the disk is full for {_SHORT_S:g} s of a job",
-                attack=_short,
-                quick=i == 0,
-            )
-            for i in range(4)
-        ),
-        *(
-            Trial(name=f"long-{i}", row="the disk is full until a job ends", attack=_long)
+            Trial(name=f"long-{i}", row="the disk is full until a job ends", attack=long)
             for i in range(2)
         ),
-        Trial(name="node-full", row="one node's disk is full", attack=_node_full),
-        Trial(name="node-read-only", row="one node's disk is read-only", attack=_node_read_only),
+        Trial(name="node-full", row="one node's disk is full", attack=partial(_node, _full)),
+        Trial(
+            name="node-read-only",
+            row="one node's disk is read-only",
+            attack=partial(_node, _read_only),
+        ),
     ]
 
 
-@contextmanager
-def _small_disk(home: Home) -> Iterator[None]:
-    with _mounted(home.path):
-        yield
-
-
+# Disks --------------------------------------------------------------------------------------------
 @contextmanager
 def _mounted(path: Path) -> Iterator[None]:
     """Have a small disk at this path."""
@@ -80,51 +75,50 @@ def _mounted(path: Path) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(path)], check=False)
 
 
-@contextmanager
-def _full(home: Home) -> Iterator[None]:
-    """Have no byte left on the disk for as long as the block runs."""
-    ballast = home.path / "ballast"
-    try:
-        _fill(ballast)
-        yield
-    finally:
-        ballast.unlink()
-
-
-def _fill(ballast: Path) -> None:
+def _full(disk: Path, watch: Callable[[], Watch] = Watch) -> Effect:
+    """Have no byte left on a disk."""
+    ballast = disk / "ballast"
     with ballast.open("ab", buffering=0) as file:
         for piece_bytes in (_PIECE_BYTES, 4096, 1):
-            try:
+            with suppress(OSError):
                 while True:
                     file.write(bytes(piece_bytes))
-            except OSError:
-                continue
+    return Effect(what="a full disk", watch=watch, mend=ballast.unlink)
 
 
+def _read_only(disk: Path, watch: Callable[[], Watch]) -> Effect:
+    _remount(disk, "ro")
+    return Effect(what="a read-only disk", watch=watch, mend=partial(_remount, disk, "rw"))
+
+
+def _remount(disk: Path, how: str) -> None:
+    mount = ["mount", "-o", f"remount,{how}", str(disk)]
+    if (done := subprocess.run(mount, capture_output=True, text=True, check=False)).returncode:
+        raise Skipped(f"mount: {done.stderr.strip()}")
+
+
+# What goes on meanwhile ---------------------------------------------------------------------------
 def _daemons(home: Home) -> set[int]:
     roles = ("ResourceManager", "NameNode", "NetworkEmulator", "DataNode", "NodeManager")
     return {row["pid"] for role in roles for row in home.rows(role)}
 
 
 def _require_well(home: Home, daemons: set[int], what: dict[str, bytes]) -> None:
-    """The same daemons, and all files whole; a job and a put work again."""
+    """The same daemons as before, and all files whole; a job and a put work again."""
     require(_daemons(home) == daemons, "a daemon is gone")
-    home.wait_for(
-        "fsck to be healthy", lambda: home.run("fs", "fsck").status == 0, _HEALTH_TIMEOUT_S
-    )
     for path, data in what.items():
         ran = home.run("fs", "cat", path)
         ran.require_ok()
         ran.require(ran.stdout == data, "WRONG BYTES with exit status 0")
     home.run("fs", "put", home.random_file("after", 500_000), "/after").require_ok()
-    require_verified(home.start_job("500MB"))
+    home.start_job("500MB").require_verified()
     home.run("down").require_ok()
     left = home.run_folders()
     require(not left and not home.living(), f"left behind: {left or home.living()}")
 
 
 def _put(home: Home) -> None:
-    with _small_disk(home):
+    with _mounted(home.path):
         home.up()
         daemons = _daemons(home)
         kept = home.random_file("kept", 2_000_000)
@@ -133,7 +127,7 @@ def _put(home: Home) -> None:
         large = home.random_file("large", 10_000_000)  # fits, with its replicas
         command = home.start("fs", "put", large, "/large")
         time.sleep(home.dice.uniform(0.2, 1.2))
-        with _full(home):
+        with lasting(home, _full(home.path, partial(Health, home))):
             _require_done_or_space(command.end(), or_refused=True)  # it may have come too late
             again = home.run("fs", "put", large, "/again")
             again.require(again.status == 2, "should be refused before it begins")
@@ -145,75 +139,41 @@ def _put(home: Home) -> None:
         _require_well(home, daemons, {"/kept": kept.read_bytes()})
 
 
-def _job_at_work(home: Home, size: str) -> Command:
-    """A job that was found to fit, a random while after it began."""
-    job = home.start_job(size)
-    home.wait_for("an attempt", lambda: home.rows("Attempt") or not job.running)
-    time.sleep(home.dice.uniform(0, 4.0))
-    return job
-
-
-def _short(home: Home) -> None:
-    with _small_disk(home):
+def _job(size: str, full_s: float | None, home: Home) -> None:
+    """The disk is full for so long, from a random moment of the job on; None: to its end."""
+    with _mounted(home.path):
         home.up()
         daemons = _daemons(home)
-        job = _job_at_work(home, "1GB")
-        with _full(home):
-            time.sleep(_SHORT_S)
-        require_verified(job)
+        job = home.start_job(size)
+        home.wait_for("an attempt", lambda: home.rows("Attempt") or not job.running)
+        time.sleep(home.dice.uniform(0, 4.0))
+        with lasting(home, _full(home.path, partial(Health, home))):
+            if full_s is None:
+                _require_done_or_space(job.end())
+            else:
+                time.sleep(full_s)
+        if full_s is not None:
+            job.require_verified()
         _require_well(home, daemons, {})
 
 
-def _long(home: Home) -> None:
-    with _small_disk(home):
-        home.up()
-        daemons = _daemons(home)
-        job = _job_at_work(home, "2GB")
-        with _full(home):
-            _require_done_or_space(job.end())
-        _require_well(home, daemons, {})
-
-
-@contextmanager
-def _disk_of_a_node(home: Home) -> Iterator[Path]:
+def _node(fault: Callable[[Path, Callable[[], Watch]], Effect], home: Home) -> None:
     """A node of a cluster that is up has a disk of its own, with the folders that it had."""
     home.up()
     disk = home.run_folder() / "nodes" / "r0n1"
-    kept = home.scratch / "disk"
-    shutil.copytree(disk, kept)
+    before = home.scratch / "disk"
+    shutil.copytree(disk, before)
     with _mounted(disk):
-        shutil.copytree(kept, disk, dirs_exist_ok=True)
-        yield disk
-
-
-def _node_full(home: Home) -> None:
-    with _disk_of_a_node(home) as disk:
+        shutil.copytree(before, disk, dirs_exist_ok=True)
         daemons = _daemons(home)
-        ballast = disk / "ballast"
-        _fill(ballast)
-        require_verified(home.start_job("1GB"))  # elsewhere
-        ballast.unlink()
+        with lasting(home, fault(disk, partial(Health, home))):
+            home.start_job("1GB").require_verified()  # elsewhere
         _require_well(home, daemons, {})
-
-
-def _node_read_only(home: Home) -> None:
-    with _disk_of_a_node(home) as disk:
-        daemons = _daemons(home)
-        _remount(disk, "ro")
-        require_verified(home.start_job("1GB"))
-        _remount(disk, "rw")
-        _require_well(home, daemons, {})
-
-
-def _remount(disk: Path, how: str) -> None:
-    mount = ["mount", "-o", f"remount,{how}", str(disk)]
-    if (done := subprocess.run(mount, capture_output=True, text=True, check=False)).returncode:
-        raise Skipped(f"mount: {done.stderr.strip()}")
 
 
 def _start(home: Home) -> None:
-    with _small_disk(home):
-        with _full(home):
+    with _mounted(home.path):
+        with lasting(home, _full(home.path)):
             for command in (("up",), ("run", "topwords", "--size", "100MB")):
                 ran = home.run(*command, "--topology", SMALL)
                 ran.require_words()
@@ -226,9 +186,9 @@ def _start(home: Home) -> None:
 
 
 def _end(home: Home) -> None:
-    with _small_disk(home):
+    with _mounted(home.path):
         home.up()
-        with _full(home):
+        with lasting(home, _full(home.path)):
             home.run("status").require_ok()
             home.run("down").require_ok()
             require(not home.living() and not home.run_folders(), "something is left behind")

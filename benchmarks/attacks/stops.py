@@ -6,33 +6,20 @@ names nobody dead or silent, another job is verified, and each file has its repl
 
 from __future__ import annotations
 
-import os
-import signal
-import time
-from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
 
 from railyard.benchmarks._common.rows import Row
-from railyard.benchmarks.attacks._grounds.home import Home, require
+from railyard.benchmarks.attacks._grounds.faults import Case, case_trials
+from railyard.benchmarks.attacks._grounds.home import Home, Ran, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks._grounds.webclients import WebClients
-from railyard.benchmarks.attacks.kills import require_verified
+from railyard.cluster.faults import ROLES
 from railyard.cluster.messaging.access import Epochs
 from railyard.cluster.runfolder import RunFolder
+from railyard.runs.clusters import DAEMONS
 
-DAEMONS = (
-    "ResourceManager",
-    "NameNode",
-    "NetworkEmulator",
-    "NodeManager",
-    "DataNode",
-    "Gateway",
-)
-ROLES = (*DAEMONS, "Supervisor", "Helper", "JobHelper", "Attempt")
 STOPS_S = (1.0, 10.0, 30.0)
 _QUICK = {("NetworkEmulator", 10.0), ("NodeManager", 1.0), ("NameNode", 10.0)}
-_LOOK_S = 0.5
 _HEALTH_TIMEOUT_S = 30.0
 
 
@@ -43,45 +30,29 @@ def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[
 
 def trials() -> list[Trial]:
     """All stops."""
-    every = []
-    for role in ROLES:
-        for stop_s in STOPS_S:
-            quick = (role, stop_s) in _QUICK
-            attack = partial(_stop, role, stop_s)
-            row = f"SIGSTOP of {role} for 1, 10 and 30 s"
-            name = f"{role}-{stop_s:g}"
-            every.append(Trial(name=name, row=row, attack=attack, quick=quick))
-    return every
+    return case_trials(
+        [
+            Case(
+                name=f"{role}-{stop_s:g}",
+                row=f"SIGSTOP of {role} for 1, 10 and 30 s",
+                kind="stop",
+                target=role,
+                lasts_s=stop_s,
+                quick=(role, stop_s) in _QUICK,
+                beside=WebClients if role == "Gateway" else nullcontext,
+                look=_require_one_of_each,
+                check=_require_well,
+            )
+            for role in ROLES
+            for stop_s in STOPS_S
+        ]
+    )
 
 
-def _stop(role: str, stop_s: float, home: Home) -> None:
-    home.up()
-    job = home.start_job()
-    time.sleep(home.dice.uniform(0.5, 3.0))
-    home.wait_for(role, lambda: home.rows(role) or not job.running)
-    if rows := home.rows(role):
-        pid = home.dice.choice(rows)["pid"]
-        with WebClients(home) if role == "Gateway" else nullcontext():
-            _stop_process(pid, stop_s, partial(_require_one_of_each, home))
-    require_verified(job)
+def _require_well(home: Home, _: Ran) -> None:
+    """It is healthy, and each process of a daemon, and no other, has begun an epoch."""
     home.wait_for("a healthy cluster", lambda: _is_healthy(home), _HEALTH_TIMEOUT_S)
-    require_verified(home.start_job("500MB"))
-    _require_one_of_each(home)
-    _require_epochs(home)
-    home.run("down").require_ok()
-    home.require_nothing_left()
-
-
-def _require_one_of_each(home: Home) -> None:
-    """No two processes of one daemon live."""
-    for role in DAEMONS:
-        names = [row["name"] for row in home.rows(role)]
-        twice = {name for name in names if names.count(name) > 1}
-        require(not twice, f"two processes at once: {', '.join(sorted(twice))}")
-
-
-def _require_epochs(home: Home) -> None:
-    """Each process of a daemon has begun an epoch, and no other has."""
+    home.start_job("500MB").require_verified()
     folder = RunFolder(home.run_folder())
     rows = [row["name"] for row in folder.processes() if row["role"] in DAEMONS]
     epochs = Epochs(folder.epochs)
@@ -91,18 +62,12 @@ def _require_epochs(home: Home) -> None:
     epochs.close()
 
 
-def _stop_process(pid: int, stop_s: float, look: Callable[[], None]) -> None:
-    """Stop a process for so long; ``look`` meanwhile, and once it goes on."""
-    try:
-        os.kill(pid, signal.SIGSTOP)
-        until_s = time.monotonic() + stop_s
-        while time.monotonic() < until_s:
-            look()
-            time.sleep(min(_LOOK_S, max(0.0, until_s - time.monotonic())))
-        os.kill(pid, signal.SIGCONT)
-    except ProcessLookupError:
-        return  # it was killed meanwhile, or had ended
-    look()
+def _require_one_of_each(home: Home) -> None:
+    """No two processes of one daemon live."""
+    for role in DAEMONS:
+        names = [row["name"] for row in home.rows(role)]
+        twice = {name for name in names if names.count(name) > 1}
+        require(not twice, f"two processes at once: {', '.join(sorted(twice))}")
 
 
 def _is_healthy(home: Home) -> bool:

@@ -135,13 +135,13 @@ async def arriving(coming: Awaitable[T]) -> T:
         raise RemoteError(408, "IOException", why) from None
 
 
-async def whole_body(request: web.Request, bytes_max: int = JSON_BYTES_MAX) -> bytes:
+async def whole_body(request: web.Request) -> bytes:
     """All that a request brings; ``RemoteError`` if it is too much, or does not come."""
     body = bytearray()
     while piece := await arriving(request.content.readany()):
         body += piece
-        if len(body) > bytes_max:
-            why = f"the body: need at most {bytes_max} bytes"
+        if len(body) > JSON_BYTES_MAX:
+            why = f"the body: need at most {JSON_BYTES_MAX} bytes"
             raise RemoteError(413, "BadRequestException", why)
     return bytes(body)
 

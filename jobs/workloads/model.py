@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import msgspec
 
 from railyard.cluster.ids import NodeId
-from railyard.jobs.model import StageSpec
 
 
 class InputFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,17 +125,6 @@ class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
             + sum(outputs[name] for name in stage.reads)
             for stage in self.stages
         }
-
-    def specs(self) -> tuple[StageSpec, ...]:
-        """The stages as the ResourceManager knows them."""
-        return tuple(
-            StageSpec(
-                name=stage.name,
-                reads=stage.reads,
-                tasks=0 if stage.files and not stage.reads else stage.tasks,
-            )
-            for stage in self.stages
-        )
 
     def predicted(self) -> WorkloadJob | None:
         """The job as predicted; None if it is not.

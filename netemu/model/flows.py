@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -44,20 +43,6 @@ class FlowRows(NamedTuple):
     coflows: Sequence[CoflowId]
     #: weight and priority of each, see ``FlowSpec``; empty: those of ``FlowSpec``
     asks: Sequence[tuple[float, tuple[float, ...]]] = ()
-
-    def specs(self, nodes: Sequence[NodeId]) -> Iterator[FlowSpec]:
-        columns = self.src.tolist(), self.dst.tolist(), self.size_bytes.tolist()
-        rest = self.coflow.tolist(), self.asks or repeat((1.0, ()))
-        for name, src, dst, size, coflow, ask in zip(self.names, *columns, *rest, strict=False):
-            yield FlowSpec(
-                flow=cast("FlowId", name),
-                src=nodes[src],
-                dst=nodes[dst],
-                size_bytes=size,
-                coflow=self.coflows[coflow],
-                weight=ask[0],
-                priority=ask[1],
-            )
 
 
 class Finished(msgspec.Struct, frozen=True, gc=False):

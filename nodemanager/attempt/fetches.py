@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from crc32c import crc32c
 
@@ -42,9 +43,7 @@ from railyard.nodemanager.shuffle import (
 
 
 class Assembly:
-    """Takes the one stream of a fetch apart into map outputs.
-
-    It puts together the parts of a stream, which comes in pieces of any size, and checks them.
+    """Takes the one stream of a fetch, which comes in pieces of any size, apart into map outputs.
 
     ``seeds`` are what the parts' checksums start from.
     """
@@ -52,49 +51,28 @@ class Assembly:
     def __init__(self, expected: Sequence[OutputPart], seeds: Sequence[int]) -> None:
         self._expected = expected
         self._seeds = seeds
-        self._checksums: list[int] = []  #: of the complete parts
-        self.parts: list[memoryview] = []
-        self._buffer = memoryview(b"")  #: the part that is not complete
-        self._filled = 0  #: its bytes that are here
-        self._checksum = 0  #: of those
-        self._begin_part()
+        self._stream = new_buffer(sum(part.stored_bytes for part in expected))
+        self._filled = 0  #: bytes that are here
 
     def add(self, data: memoryview) -> None:
-        """Take the next bytes; a part that is whole within them is not copied."""
-        while len(data):
-            size = self._expected[len(self.parts)].stored_bytes
-            piece = data[: size - self._filled]
-            data = data[len(piece) :]
-            self._checksum = crc32c(piece, self._checksum)
-            if len(piece) == size:
-                self._complete(piece)
-                continue
-            if self._filled == 0:
-                self._buffer = new_buffer(size)
-            self._buffer[self._filled : self._filled + len(piece)] = piece
-            self._filled += len(piece)
-            if self._filled == size:
-                self._complete(self._buffer)
+        """Take the next bytes."""
+        self._stream[self._filled : self._filled + len(data)] = data
+        self._filled += len(data)
+
+    @property
+    def parts(self) -> list[memoryview]:
+        """All parts; to be called when all have come, as is ``damaged``."""
+        ends = list(accumulate((part.stored_bytes for part in self._expected), initial=0))
+        return [self._stream[begin:end] for begin, end in pairwise(ends)]
 
     def damaged(self) -> list[int]:
-        """Numbers of the parts whose checksum is wrong; to be called when all have come."""
-        pairs = zip(self._checksums, self._expected, strict=True)
-        return [number for number, (got, part) in enumerate(pairs) if got != part.checksum]
-
-    def _complete(self, part: memoryview) -> None:
-        self.parts.append(part)
-        self._checksums.append(self._checksum)
-        self._buffer, self._filled = memoryview(b""), 0
-        self._begin_part()
-
-    def _begin_part(self) -> None:
-        """Get ready for the next part; those without bytes are complete, as nothing will come."""
-        number = len(self.parts)
-        while number < len(self._expected) and self._expected[number].stored_bytes == 0:
-            self.parts.append(memoryview(b""))
-            self._checksums.append(self._seeds[number])
-            number += 1
-        self._checksum = self._seeds[number] if number < len(self._seeds) else 0
+        """Numbers of the parts whose checksum is wrong."""
+        parts = zip(self.parts, self._seeds, self._expected, strict=True)
+        return [
+            number
+            for number, (data, seed, part) in enumerate(parts)
+            if crc32c(data, seed) != part.checksum
+        ]
 
 
 @dataclass(kw_only=True)
@@ -199,9 +177,9 @@ class Fetches:
             return  # cancelled
         outputs = fetch.order.outputs
         if isinstance(answer, PeerLost):
-            self._comes_to_nothing(fetch, str(answer), (), gone=True)
+            self._comes_to_nothing(fetch, str(answer), gone=True)
         elif isinstance(answer, Refusal):
-            self._comes_to_nothing(fetch, str(answer), ())
+            self._comes_to_nothing(fetch, str(answer))
         elif answer.lost or len(answer.parts) != len(outputs):
             self._comes_to_nothing(fetch, answer.reason, answer.lost)
         else:
@@ -210,7 +188,7 @@ class Fetches:
             fetch.incoming.total = sum(part.stored_bytes for part in answer.parts)
 
     def _comes_to_nothing(
-        self, fetch: _Fetch, reason: str, lost: tuple[AttemptId, ...], gone: bool = False
+        self, fetch: _Fetch, reason: str, lost: tuple[AttemptId, ...] = (), gone: bool = False
     ) -> None:
         """A fetch failed: its source will send nothing."""
         del self._under_way[fetch.order.flow]
@@ -247,7 +225,7 @@ class Fetches:
         """The link to a rack's shuffle service, made once; the own rack's is the umbilical.
 
         It is waited for without limit: on an overloaded machine a connection takes its time, and
-        the ResourceManager, which knows who is gone, cancels fetches from there.
+        the ResourceManager, which knows who has died, cancels fetches from there.
         """
         link, transfers = self._links.get(rack, (None, None))
         if link is None or transfers is None or link.lost:
@@ -265,12 +243,9 @@ class Fetches:
 
     def _source_lost(self, rack: RackId) -> None:
         """All output of a rack is out of reach, until its NodeManager is started again."""
-        for flow, fetch in list(self._under_way.items()):
+        for fetch in list(self._under_way.values()):
             if fetch.order.rack == rack:
-                del self._under_way[flow]
-                reason = f"nodemanager-{rack} is gone"
-                fetch.incoming.failed(reason)
-                self._failed(fetch.order, reason, gone=True)
+                self._comes_to_nothing(fetch, f"nodemanager-{rack} is gone", gone=True)
 
     # Results -----------------------------------------------------------------------------------
     def _finished(self, order: FetchOutput, parts: Sequence[memoryview]) -> None:

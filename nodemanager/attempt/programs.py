@@ -2,7 +2,7 @@
 
 Files of a job are brought to a node once, for all of its attempts there.  Whoever needs one first
 fetches it, under a lock; the others wait for it.  Files can be run, as Hadoop makes them; archives
-are unpacked, their files keep their modes.  Links are kept, too, but nothing is written through
+are unpacked, their files keep their modes.  Links stay links, but nothing is written through
 one.
 
 A program may write much before it reads anything, stop reading before the end of its input, or
@@ -34,7 +34,7 @@ from railyard.dfs.client import DfsClient
 from railyard.jobs.lines import Cutter
 from railyard.jobs.taskio import BadInput, Buffer, JobError, Program, ProgramFile
 
-_LOOK_S = 0.05
+_LOCK_AGAIN_S = 0.05
 _MODE = 0o755
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _ZIPS = (".zip", ".jar")
@@ -74,7 +74,7 @@ class Localizer:
         lock = os.open(self._folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             while not _locked(lock):
-                self._pause(_LOOK_S)
+                self._pause(_LOCK_AGAIN_S)
             if not path.exists():
                 self._bring(file, path)
         finally:
@@ -171,11 +171,11 @@ _LINE_BYTES_MAX = 2**16
 _TURN_S = 0.25
 #: Exit statuses by which a shell and ``env`` say that they can't run a program.
 _NOT_RUN = (126, 127)
-_GONE = select.POLLHUP | select.POLLERR
+_CLOSED = select.POLLHUP | select.POLLERR
 
 
 class ProgramRunner:
-    """A ``jobs.taskio.Programs``; ``report`` says now and then that the attempt is alive."""
+    """A ``jobs.taskio.Programs``; ``report`` shows now and then that the attempt is alive."""
 
     def __init__(
         self,
@@ -336,9 +336,9 @@ class _Pipes:
 
     def _feed(self, event: int) -> None:
         """Send what the pipe takes; a program that reads no more gets no more."""
-        if not self._unsent and not event & _GONE:
+        if not self._unsent and not event & _CLOSED:
             self._unsent = memoryview(next(self._data, b"")).cast("B")
-        done = bool(event & _GONE) or not self._unsent
+        done = bool(event & _CLOSED) or not self._unsent
         try:
             while self._unsent:
                 self._unsent = self._unsent[os.write(self._stdin.fileno(), self._unsent) :]
@@ -376,9 +376,9 @@ class _Pipes:
         if self._lines.waiting_bytes > _LINE_BYTES_MAX:
             whole += self._lines.take_rest()
         lines = whole.splitlines(keepends=True)
-        kept = [line for line in lines if not self._on_line(line.rstrip(b"\r\n"))]
+        rest = [line for line in lines if not self._on_line(line.rstrip(b"\r\n"))]
         with suppress(OSError):  # the disk that it goes to may be full
-            sys.stderr.buffer.write(b"".join(kept))
+            sys.stderr.buffer.write(b"".join(rest))
             sys.stderr.flush()
 
 

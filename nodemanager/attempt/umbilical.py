@@ -2,7 +2,7 @@
 
 Orders come in over the link, progress and the outcome go out.  It is also how the attempt gets its
 permits to compute (``nodemanager.permits``): it has one from its start until it waits for the first
-time.  An attempt that was launched without a slot hears here that it has one.
+time.  An attempt that was launched without a slot learns here that it has one.
 
 A task's duration is
 
@@ -86,7 +86,7 @@ REPORT_PERIOD_S = 0.5
 
 
 class Umbilical:
-    """Ends the process when the NodeManager is gone."""
+    """Ends the process when the NodeManager has ended."""
 
     def __init__(self, transport: Transport, order: LaunchAttempt) -> None:
         self.link: Link = transport.link(
@@ -95,7 +95,7 @@ class Umbilical:
             patience_s=None,  # this process ends with its NodeManager anyway
         )
         self._attempt = order.attempt
-        #: when its NodeManager heard that it has a slot, on this machine's clock; None: it has none
+        #: when its NodeManager got the order to begin, on this machine's clock; None: not yet
         self.begun_s = order.received_s if order.begins else None
         self._share: Callable[[], float] = lambda: 0.0
         self._reported_s = now_s()
@@ -107,7 +107,7 @@ class Umbilical:
             self._report_on()
 
     def report_from(self, share: Callable[[], float]) -> None:
-        """Report the progress that ``share`` says from now on, 0 to 1."""
+        """Report the progress that ``share`` returns from now on, 0 to 1."""
         self._share = share
 
     def report(self) -> None:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from railyard.api import arguments
 from railyard.api.notebooks import data_frame, preformatted, printed
 from railyard.cluster.errors import unknown_name
-from railyard.experiments.figures import Figure, Paper, Setup
+from railyard.experiments.figures import Figure, Setup
+from railyard.experiments.papers import Paper
 from railyard.experiments.papers import paper as paper_named
 from railyard.experiments.reproduction import (
     Summaries,
     Value,
     as_json,
-    carry_out_each,
+    carry_out,
     command_line,
     save,
     show,
@@ -157,7 +158,7 @@ def reproduced(request: ReproduceRequest) -> Reproduction:
             wanted[setup] = max(wanted.get(setup, range(0)), seeds[name], key=len)
     require_known_options(dict.fromkeys(setup.scheduler for setup in wanted), request.changed)
     code = code_state()
-    found = carry_out_each(wanted, request.on)
+    found = carry_out(wanted, request.on)
     results = {
         name: values(figure, {each: found[each][: len(seeds[name])] for each in figure.setups()})
         for name, figure in figures.items()

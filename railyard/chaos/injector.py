@@ -1,25 +1,25 @@
-"""Does the faults of a plan to a cluster, and says what each hit and how its recovery shows."""
+"""Does the faults of a plan to a cluster, and reports what each hit and how long recovery took."""
 
 from __future__ import annotations
 
 import math
 import random
+import resource
 import shutil
 import signal
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from railyard.chaos import targets
 from railyard.chaos.plan import LiveFault, nodes_to_lose, replica_to_damage
-from railyard.chaos.targets import Processes, limit_files
-from railyard.chaos.watches import Another, Answers, InTurn, Journal, Replicas, Watch
+from railyard.chaos.targets import Another, Answers, InTurn, Journal, Processes, Replicas, Watch
 from railyard.cluster.errors import InvariantError
-from railyard.cluster.faults import KILLS
+from railyard.cluster.faults import KILLS, ROLES
 from railyard.cluster.ids import NodeId, job_of
 from railyard.cluster.messaging.transport import Describe, Description
 from railyard.cluster.messaging.wire import Done, Message
@@ -29,6 +29,7 @@ from railyard.dfs.messages import BlockId, MakeFolder, ReplicaFailed
 from railyard.netemu.messages import GetNetworkStats, NetworkStats, SetCapacity
 from railyard.netemu.model.network import Network
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
+from railyard.runs.clusters import DAEMONS
 from railyard.runs.session import Session
 
 #: Of a link without limit, when it is to have one.
@@ -36,27 +37,30 @@ _UNLIMITED_BYTES_PER_S = 1.25e9
 #: Any folder that there is, or may be.
 _FOLDER = "/runs"
 _DAMAGES = (targets.flip, targets.overwrite, targets.delete)
+#: {role: what one at work can do: a request, and its answer}
+_AT_WORK: dict[str, tuple[Message, type[Message]]] = {
+    "NameNode": (MakeFolder(path=_FOLDER), Done),  # refused until it knows its blocks
+    "ResourceManager": (GetClusterStatus(), ClusterStatus),
+    "NetworkEmulator": (GetNetworkStats(), NetworkStats),
+}
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Effect:
     """What a fault did.
 
-    After the fault's ``lasts_s`` it is mended, and ``watch`` made, which tells the recovery.
+    After the fault's ``lasts_s`` it is mended, and ``watch`` made, which shows the recovery.
     """
 
     what: str  #: "kill -9 of datanode-r1"
     watch: Callable[[], Watch]
     mend: Callable[[], object] = lambda: None
-    at_s: float = 0.0  #: when it was done, on the plan's clock
-    mended_s: float | None = None
-    watching: Watch | None = None  #: once it is mended
 
 
 class Faults:
-    """Does faults to the cluster of a session."""
+    """Does faults to the cluster of a session; ``others``: kinds that no plan draws."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, others: Mapping[str, DoFault]) -> None:
         self._folder = session.folder
         self._processes = Processes(session.folder)
         cluster = session.folder.id
@@ -69,6 +73,7 @@ class Faults:
         self._manager = session.link("resourcemanager")
         self._namenode = session.link("namenode")
         self._network = session.link("network")
+        self._others = others
         #: files of blocks whose replicas are being made anew
         self._wanting: set[str] = set()
 
@@ -76,6 +81,8 @@ class Faults:
         """Do a fault; None if there is nothing now that it could be done to."""
         if fault.kind in KILLS:
             return self._kill(fault)
+        if fault.kind in self._others:
+            return self._others[fault.kind](self, fault)
         kinds: dict[str, Callable[[LiveFault], Effect | None]] = {
             "stop": self._stop,
             "cut": self._limit_link,
@@ -89,26 +96,32 @@ class Faults:
     # Processes -------------------------------------------------------------------------------
     def _kill(self, fault: LiveFault) -> Effect | None:
         role = KILLS[fault.kind]
-        name = f"{fault.target}-helper" if role == "Helper" else fault.target
+        name = fault.target and f"{fault.target}-helper" if role == "Helper" else fault.target
         row = self._one(role, name, fault.draw)
         if row is None or not self._signal(row, signal.SIGKILL):
             return None
-        is_needless: Callable[[], bool] = bool  # never: it is always replaced
+        another = partial(Another, self._processes, role)
+        watch: Callable[[], Watch]
         if role == "Attempt":
-            what, another = f"attempt {row['name']}", partial(_is_of_same_task, row)
-            is_needless = partial(self._is_over, row)
-        else:
-            what, another = row["name"], partial(_replaces, row)
-        if role == "JobHelper":
+            watch = partial(another, partial(_is_of_same_task, row), partial(self._is_over, row))
+        elif role == "JobHelper":
             is_needless = partial(self._needs_no_helper, row, self._manager_of(row))
-        watch: Callable[[], Watch] = partial(Another, self._processes, role, another, is_needless)
-        if role not in ("Attempt", "JobHelper", "Helper"):
+            watch = partial(another, partial(_replaces, row), is_needless)
+        elif role == "Helper":
+            watch = partial(another, partial(_replaces, row))
+        else:
             watch = partial(self._back_at_work, role, row["name"], row["pid"])
+        what = f"attempt {row['name']}" if role == "Attempt" else row["name"]
         return Effect(what=f"kill -9 of {what}", watch=watch)
 
     def _signal(self, row: dict[str, Any], number: signal.Signals) -> bool:
         """Whether there still was such a process of this cluster."""
         return signal_member(self._cluster, row["pid"], number)
+
+    def one(self, fault: LiveFault) -> dict[str, Any] | None:
+        """A living process that a fault happens to; its target is a name or a role."""
+        role, name = (fault.target, "") if fault.target in ROLES else ("", fault.target)
+        return self._one(role, name, fault.draw)
 
     def _one(self, role: str, name: str, draw: float) -> dict[str, Any] | None:
         rows = self._processes.living(role, name)
@@ -137,22 +150,18 @@ class Faults:
 
     def _back_at_work(self, role: str, name: str, dead_pid: int) -> Watch:
         """Another process of the daemon answers, and does what only one at work can do."""
-        answers = partial(self._answers, name, lambda said: said.pid != dead_pid)
-        ask = partial(Answers, self._transport)
-        if role == "NameNode":  # which refuses changes until it knows its blocks
-            return InTurn(answers, partial(ask, name, MakeFolder(path=_FOLDER), Done))
-        if role == "ResourceManager":
-            return InTurn(answers, partial(ask, name, GetClusterStatus(), ClusterStatus))
-        if role == "NetworkEmulator":
-            return InTurn(answers, partial(ask, name, GetNetworkStats(), NetworkStats))
+        answers = partial(self.answers, name, lambda found: found.pid != dead_pid)
+        if role in _AT_WORK:
+            return InTurn(answers, partial(Answers, self._transport, name, *_AT_WORK[role]))
         if role == "NodeManager":
             rack = name.removeprefix("nodemanager-")
             return InTurn(answers, partial(self._rack_at_work, rack))
         return answers()
 
-    def _answers(
+    def answers(
         self, name: str, is_right: Callable[[Description], bool] = lambda _: True
     ) -> Answers[Description]:
+        """A daemon answers."""
         return Answers(self._transport, name, Describe(), Description, is_right)
 
     def _rack_at_work(self, rack: str) -> Watch:
@@ -163,12 +172,13 @@ class Faults:
         return Answers(self._transport, "resourcemanager", question, ClusterStatus, joined)
 
     def _stop(self, fault: LiveFault) -> Effect | None:
-        row = self._one("", fault.target, fault.draw)
+        row = self.one(fault)
         if row is None or not self._signal(row, signal.SIGSTOP):
             return None
+        name, lasts = row["name"], format_duration(fault.lasts_s)
         return Effect(
-            what=f"SIGSTOP of {fault.target} for {format_duration(fault.lasts_s)}",
-            watch=partial(self._answers, fault.target),
+            what=f"SIGSTOP of {name} for {lasts}",
+            watch=partial(self.answers, name) if row["role"] in DAEMONS else Watch,
             mend=partial(self._signal, row, signal.SIGCONT),
         )
 
@@ -188,12 +198,12 @@ class Faults:
 
     # Disks -----------------------------------------------------------------------------------
     def _fill(self, fault: LiveFault) -> Effect | None:
-        row = self._one("DataNode", fault.target, fault.draw)
+        row, limit_files = self.one(fault), partial(targets.limit, resource.RLIMIT_FSIZE)
         if row is None or not limit_files(row["pid"], 0):
             return None
         return Effect(
             what=f"the disks of {fault.target} full for {format_duration(fault.lasts_s)}",
-            watch=partial(self._answers, fault.target),
+            watch=partial(self.answers, fault.target),
             mend=partial(limit_files, row["pid"], None),
         )
 
@@ -263,6 +273,10 @@ class Faults:
                 self._signal(row, signal.SIGKILL)
 
 
+#: Does a fault of a kind.
+DoFault = Callable[[Faults, LiveFault], Effect | None]
+
+
 def _replaces(dead: dict[str, Any], row: dict[str, Any]) -> bool:
     return bool(row["name"] == dead["name"] and row["pid"] != dead["pid"])
 
@@ -285,7 +299,7 @@ def _node_of(path: Path) -> NodeId:
 _TARGET_PATIENCE_S = 20.0
 #: A cluster that takes longer has not recovered.
 RECOVERY_TIMEOUT_S = 60.0
-#: Between two looks at all that is under way.
+#: Between two steps of all that is under way.
 _PERIOD_S = 0.02
 
 
@@ -300,80 +314,64 @@ class Recovered:
 
 
 class Injector:
-    """Carries out a plan on a session's cluster; ``report`` is called as each fault is over."""
+    """Carries out a plan on a session's cluster; ``report`` is called as each fault is over.
+
+    ``others`` does kinds of faults that no plan draws.
+    """
 
     def __init__(
-        self, session: Session, plan: Iterable[LiveFault], report: Callable[[Recovered], None]
+        self,
+        session: Session,
+        plan: Iterable[LiveFault],
+        report: Callable[[Recovered], None] = lambda _: None,
+        others: Mapping[str, DoFault] = MappingProxyType({}),
     ) -> None:
         self.done: list[Recovered] = []
-        self._reactor = session.reactor
-        self._faults = Faults(session)
         self.begun_s = time.monotonic()  #: when the plan's clock was 0
-        self._to_come = deque(plan)
-        self._waiting: list[LiveFault] = []  #: those that are due, and have found nothing yet
-        self._under_way: list[tuple[LiveFault, Effect]] = []
+        self._reactor = session.reactor
+        self._faults = Faults(session, others)
         self._report = report
+        self._courses = [self._course(fault) for fault in plan]
 
     def follow(self, is_over: Callable[[], bool]) -> None:
         """Go on until all faults are over, and ``is_over``; or until that raises an error."""
         try:
-            while not is_over() or self._to_come or self._waiting or self._under_way:
+            while not is_over() or self._courses:
                 self._reactor.run_until(lambda: False, _PERIOD_S)
-                self._turn()
+                self._courses = [course for course in self._courses if next(course, True) is None]
         finally:
-            for (
-                _,
-                effect,
-            ) in self._under_way:  # nothing stays stopped or limited, however this ended
-                if effect.mended_s is None:
-                    effect.mend()
+            for course in self._courses:  # nothing stays stopped or limited, however this ended
+                course.close()
 
     @property
     def now_s(self) -> float:
         """The time on the plan's clock."""
         return time.monotonic() - self.begun_s
 
-    def _turn(self) -> None:
-        while self._to_come and self._to_come[0].at_s <= self.now_s:
-            self._waiting.append(self._to_come.popleft())
-        self._waiting = [fault for fault in self._waiting if not self._begin(fault)]
-        self._under_way = [one for one in self._under_way if not self._is_over(*one)]
-
-    def _begin(self, fault: LiveFault) -> bool:
-        """Whether it need not be tried again."""
-        now_s = self.now_s
-        effect = self._faults.begin(fault)
-        if effect is not None:
-            effect.at_s = now_s
-            self._under_way.append((fault, effect))
-            if not fault.lasts_s:
-                self._mend(effect, now_s)
-            return True
-        if now_s < fault.at_s + _TARGET_PATIENCE_S:
-            return False
-        self._end(Recovered(fault=fault, what="", at_s=now_s, took_s=None))
-        return True
-
-    def _mend(self, effect: Effect, now_s: float) -> None:
-        effect.mend()
-        effect.mended_s = now_s
-        effect.watching = effect.watch()
-
-    def _is_over(self, fault: LiveFault, effect: Effect) -> bool:
-        """Mend it if it is time; whether it is over."""
-        now_s = self.now_s
-        if effect.watching is None or effect.mended_s is None:
-            if now_s >= effect.at_s + fault.lasts_s:
-                self._mend(effect, now_s)
-            return False
-        is_well = effect.watching.is_well()
-        took_s = self.now_s - effect.mended_s
-        if not is_well and took_s < RECOVERY_TIMEOUT_S:
-            return False
-        effect.watching.close()
-        found_s = took_s if is_well else None
-        self._end(Recovered(fault=fault, what=effect.what, at_s=effect.at_s, took_s=found_s))
-        return True
+    def _course(self, fault: LiveFault) -> Generator[None, None, None]:
+        """Wait for its time, do it, wait until it is over, mend and watch; a step a period."""
+        while self.now_s < fault.at_s:
+            yield
+        at_s = self.now_s
+        while (effect := self._faults.begin(fault)) is None:
+            if at_s >= fault.at_s + _TARGET_PATIENCE_S:
+                self._end(Recovered(fault=fault, what="", at_s=at_s, took_s=None))
+                return
+            yield
+            at_s = self.now_s
+        mended_s = at_s
+        try:
+            while mended_s < at_s + fault.lasts_s:
+                yield
+                mended_s = self.now_s
+        finally:
+            effect.mend()
+        watch = effect.watch()
+        while not (is_well := watch.is_well()) and self.now_s < mended_s + RECOVERY_TIMEOUT_S:
+            yield
+        took_s = self.now_s - mended_s if is_well else None
+        watch.close()
+        self._end(Recovered(fault=fault, what=effect.what, at_s=at_s, took_s=took_s))
 
     def _end(self, recovered: Recovered) -> None:
         self.done.append(recovered)

@@ -9,11 +9,11 @@ import hashlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import cycle
 from typing import TypeVar
 
 from railyard.chaos.injector import Injector, Recovered
@@ -64,43 +64,28 @@ def run_once(
     Raises ``ClusterFailed`` if the cluster ends.
     """
     begun_s = time.monotonic()
+    lost_s, failure = 0.0, ""
+    digests: Digests = {}
     try:
         with connected(folder, config) as session:
             work = make()
             outcome = work.carry_out(session, view)
             took_s = time.monotonic() - begun_s
             if outcome.failure is not None:
-                why = str(outcome.failure)
-                return OneRun(begun_s=begun_s, took_s=took_s, digests={}, failure=why)
-            digests = _digests(session, work.outputs)
-            lost_s = sum(lost_work_s(session, job) for job in outcome.all_jobs())
-            wrong = "" if outcome.verified is not False else f"the output of {work.name} is wrong"
-            _remove(session, work.outputs)
-            return OneRun(
-                begun_s=begun_s, took_s=took_s, digests=digests, lost_s=lost_s, failure=wrong
-            )
+                failure = str(outcome.failure)
+            else:
+                digests = _digests(session, work.outputs)
+                lost_s = sum(lost_work_s(session, job) for job in outcome.all_jobs())
+                if outcome.verified is False:
+                    failure = f"the output of {work.name} is wrong"
+                _remove(session, work.outputs)
     except ClusterFailed:
         raise
     except RailyardError as error:
-        took_s = time.monotonic() - begun_s
-        return OneRun(begun_s=begun_s, took_s=took_s, digests={}, failure=str(error))
-
-
-def run_until(
-    stop: threading.Event,
-    folder: RunFolder,
-    config: ClusterConfig,
-    makes: Callable[[int], Callable[[], Work]],
-    ended: Callable[[int, OneRun], None],
-) -> None:
-    """Run one after the other, at least one, until ``stop`` is set; ``makes(n)`` makes the nth."""
-    number = 0
-    while not number or not stop.is_set():
-        run = run_once(folder, config, makes(number), View())
-        ended(number, run)
-        number += 1
-        if run.failure:
-            stop.wait(_FAILED_PAUSE_S)
+        return OneRun(
+            begun_s=begun_s, took_s=time.monotonic() - begun_s, digests={}, failure=str(error)
+        )
+    return OneRun(begun_s=begun_s, took_s=took_s, digests=digests, lost_s=lost_s, failure=failure)
 
 
 def lost_work_s(session: Session, job: JobId) -> float:
@@ -244,13 +229,13 @@ class Report:
     @property
     def differing(self) -> list[str]:
         """What is not as without faults: outputs of runs, acknowledged files."""
-        said = [
+        found = [
             f"{kind.name}: {file}"
             for kind, run in self.runs
             if run.digests
             for file in _differing(kind.without.digests, run.digests)
         ]
-        return said + self.lost
+        return found + self.lost
 
     @property
     def failures(self) -> list[str]:
@@ -283,61 +268,52 @@ def run_under_faults(
 
     Raises ``ClusterFailed`` if the cluster ends, ``RailyardError`` if a job does not end.
     """
-    report = Report()
+    report, stop = Report(), threading.Event()
     writer = FileWriter(session.folder, session.config, seed)
-
-    def ended(number: int, run: OneRun) -> None:
-        report.runs.append((kinds[number % len(kinds)], run))
-
-    stop = threading.Event()
-    with _threads(stop) as threads:
-        jobs = threads.submit(
-            run_until,
-            stop,
-            session.folder,
-            session.config,
-            lambda number: kinds[number % len(kinds)].make,
-            ended,
+    injector = Injector(session, plan, report_on)
+    slowest_s = max(kind.without.took_s for kind in kinds)
+    threads = ThreadPoolExecutor(2, "railyard-chaos")
+    try:
+        each = (
+            threads.submit(_run_until, stop, session, kinds, report.runs),
+            threads.submit(writer.write_all, stop),
         )
-        files = threads.submit(writer.write_all, stop)
-        injector = Injector(session, plan, report_on)
-        injector.follow(lambda: _are_well(jobs, files))
+        injector.follow(lambda: _are_well(each))
         stop.set()
-        slowest_s = max(kind.without.took_s for kind in kinds)
-        _wait(session, [jobs, files], _END_TIMEOUT_S + _SLOWDOWN_MAX * slowest_s)
+        timeout_s = _END_TIMEOUT_S + _SLOWDOWN_MAX * slowest_s
+        if not session.reactor.run_until(lambda: all(one.done() for one in each), timeout_s):
+            raise RailyardError(f"a job has not ended {timeout_s:.0f} s after the last fault")
+        _are_well(each)
+    finally:
+        stop.set()
+        threads.shutdown(wait=False, cancel_futures=True)  # one that hangs ends with its cluster
     report.begun_s, report.faults = injector.begun_s, injector.done
     report.acknowledged, report.lost = writer.acknowledged, writer.lost
     return report
 
 
-@contextmanager
-def _threads(stop: threading.Event) -> Iterator[ThreadPoolExecutor]:
-    """Threads that are asked to stop however the block ends.
+def _run_until(
+    stop: threading.Event,
+    beside: Session,
+    kinds: Sequence[Kind],
+    runs: list[tuple[Kind, OneRun]],
+) -> None:
+    """Run one after the other, at least one, until ``stop`` is set; each has its own session."""
+    for kind in cycle(kinds):
+        run = run_once(beside.folder, beside.config, kind.make, View())
+        runs.append((kind, run))
+        if run.failure:
+            stop.wait(_FAILED_PAUSE_S)
+        if stop.is_set():
+            return
 
-    They are waited for by whoever needs what they do: one that hangs ends with its cluster.
-    """
-    threads = ThreadPoolExecutor(2, "railyard-chaos")
-    try:
-        yield threads
-    finally:
-        stop.set()
-        threads.shutdown(wait=False, cancel_futures=True)
 
-
-def _are_well(*futures: Future[None]) -> bool:
-    """True; raises what ended one of them too early."""
+def _are_well(futures: Iterable[Future[None]]) -> bool:
+    """True; raises what ended one of them."""
     for future in futures:
         if future.done():
             future.result()
     return True
-
-
-def _wait(session: Session, futures: Sequence[Future[None]], timeout_s: float) -> None:
-    all_done = session.reactor.run_until(lambda: all(one.done() for one in futures), timeout_s)
-    if not all_done:
-        raise RailyardError(f"a job has not ended {timeout_s:.0f} s after the last fault")
-    for future in futures:
-        future.result()
 
 
 def _differing(expected: Digests, found: Digests) -> list[str]:

@@ -7,13 +7,13 @@ A figure has lines; each is a number of one ``Setup``, or of its comparison with
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 from railyard.cluster.errors import require
-from railyard.cluster.topology import Topology, load_topology
-from railyard.experiments.measures import Measure
+from railyard.cluster.topology import Topology
+from railyard.experiments.measures import Measure, topology_named
 from railyard.runs.config import Pair, coarse_network, grain_of, pair_of, typed_pair
 from railyard.simulator.behaviour import Behaviour
 from railyard.terminal.options import TextPairs
@@ -56,10 +56,6 @@ class Setup:
         """The same with other values for settings of its schedulers."""
         together = dict(self.scheduler_options) | dict(settings)
         return replace(self, scheduler_options=tuple(together.items()))
-
-    def with_network(self, settings: TextPairs) -> Setup:
-        """The same with other values for settings of its topology."""
-        return replace(self, network=tuple((dict(self.network) | dict(settings)).items()))
 
 
 @cache
@@ -185,38 +181,6 @@ class Figure:
         return replace(self, lines=changed, scaled=(*self.scaled, words))
 
 
-def figure(
-    title: str,
-    where: str,
-    cases: Iterable[Sequence[Line]],
-    scaled: tuple[str, ...] = (),
-    base: str = "",
-) -> Figure:
-    """A figure of these cases, each as ``lines`` makes it."""
-    every = tuple(line for case in cases for line in case)
-    return Figure(title=title, where=where, lines=every, scaled=scaled, base=base)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Paper:
-    """A paper and its experiments."""
-
-    title: str  #: "Jalaparti et al., SIGCOMM 2015"
-    #: all figures by their names on the command line, or quick versions of them if True
-    figures: Callable[[bool], Mapping[str, Figure]]
-    seeds: int = 3  #: of each run, if nobody asks for another number
-    quick_seeds: int = 2
-    #: quick figures that have fewer seeds, as they need many runs: {name: how many}
-    fewer_quick_seeds: Mapping[str, int] = field(default_factory=dict)
-    #: those before it were used to choose what the paper leaves open, and are not reported
-    first_seed: int = 1
-
-    def seeds_of(self, quick: bool, name: str) -> range:
-        """The seeds of each run of a figure, unless others are asked for."""
-        many = self.fewer_quick_seeds.get(name, self.quick_seeds) if quick else self.seeds
-        return range(self.first_seed, self.first_seed + many)
-
-
 # Smaller -----------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class Coarser:
@@ -245,25 +209,5 @@ class Coarser:
         """The settings of the topology to change."""
         return coarse_network(self._topology(), self.tasks, self.machines, self.rate)
 
-    def words(self) -> tuple[str, ...]:
-        """How it differs from the paper's, a phrase for each difference."""
-        nodes, words = self._topology().racks.nodes, []
-        if self.tasks > 1:
-            words.append(
-                f"every {self.tasks} tasks are one, that much larger, on slots that much faster"
-            )
-        if self.machines > 1:
-            words.append(
-                f"{nodes // self.machines} machines a rack instead of {nodes}, "
-                "with the same slots and NICs in all"
-            )
-        return tuple(words)
-
     def _topology(self) -> Topology:
         return topology_named(self.topology)
-
-
-@cache
-def topology_named(name: str) -> Topology:
-    """A topology without changes."""
-    return load_topology(name)

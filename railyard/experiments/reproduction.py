@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -44,14 +44,7 @@ class JobsFailed(RailyardError):
     """Jobs of an experiment failed, so its numbers are of fewer jobs than they should be."""
 
 
-def carry_out(
-    setups: Iterable[Setup], seeds: Sequence[int], on: Workers | None = None
-) -> Summaries:
-    """Run every setup with every seed; see ``carry_out_each``."""
-    return carry_out_each(dict.fromkeys(setups, seeds), on)
-
-
-def carry_out_each(seeds: Mapping[Setup, Sequence[int]], on: Workers | None = None) -> Summaries:
+def carry_out(seeds: Mapping[Setup, Sequence[int]], on: Workers | None = None) -> Summaries:
     """Run every setup with its seeds.
 
     Raises ``UsageError`` for a setup that makes no sense, before the first run; ``JobsFailed``.

@@ -8,6 +8,7 @@ import click
 import msgspec
 import pytest
 
+from docs.reference_pages import TABLES
 from railyard import compare, simulate
 from railyard.cli.commands.registry import COMMANDS, railyard
 from railyard.cluster.acceptance import Effect, declared
@@ -15,7 +16,6 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.faults import FAULTS
 from railyard.cluster.inputfile import build
 from railyard.cluster.topology import load_topology
-from railyard.reference.interfaces import TABLES
 from railyard.simulator.behaviour import Behaviour
 from railyard.simulator.faults import parse_faults
 from railyard.terminal.options import Command, Commands

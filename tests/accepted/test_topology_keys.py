@@ -10,14 +10,14 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from docs.reference_pages import TABLES, accepted_keys
 from railyard.cluster.acceptance import Effect
 from railyard.cluster.errors import UsageError
-from railyard.cluster.topology import accepted_keys, load_topology
+from railyard.cluster.topology import load_topology
 from railyard.dfs.datanode.scanner import Scanner
 from railyard.dfs.namenode.restart import SafeMode
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.schedulers import flow_scheduler
-from railyard.reference.interfaces import TABLES
 from tests.accepted.smallrun import small_run
 
 ROOT = Path(__file__).parents[2]

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from docs.reference_pages import TABLES
 from railyard.cluster.acceptance import Effect
 from railyard.cluster.errors import UsageError
 from railyard.jobs.workloads.catalog import FAMILIES, workload
 from railyard.jobs.workloads.mixes import MIX, Defaults, accepted_options, read_mix
-from railyard.reference.interfaces import TABLES
 
 #: {option: (options that it needs beside it, a value that is nobody's default)}
 _OF_ALL = {

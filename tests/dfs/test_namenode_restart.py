@@ -33,10 +33,10 @@ from railyard.dfs.messages import (
 )
 from railyard.dfs.namenode import restart as answers
 from railyard.dfs.namenode.core import FileStored, NameNode, Ticked
-from railyard.dfs.namenode.journal import MemoryJournal
 from railyard.dfs.namenode.openfiles import WRITER_PATIENCE_S
 from railyard.dfs.namenode.restart import REFUSED, NotYet
 from railyard.dfs.paths import LOCKED, SAFE_MODE
+from railyard.oracles.faults.memoryjournal import MemoryJournal
 from tests.dfs.simulated import SimulatedDfs
 
 

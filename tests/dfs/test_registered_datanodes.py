@@ -44,9 +44,10 @@ from railyard.dfs.messages import (
     Status,
 )
 from railyard.dfs.namenode.core import FileStored, NameNode, Outcome
-from railyard.dfs.namenode.journal import MemoryJournal, NoJournal
+from railyard.dfs.namenode.journal import NoJournal
 from railyard.dfs.namenode.process import NameNodeServer
 from railyard.dfs.writer import NoRoom
+from railyard.oracles.faults.memoryjournal import MemoryJournal
 from tests.dfs.simulated import topology
 
 OF_R0: tuple[Message, ...] = (

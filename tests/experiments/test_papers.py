@@ -2,26 +2,137 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
+import msgspec
 import pytest
 
 from railyard.cluster.topology import load_topology
-from railyard.experiments.figures import Figure, Setup, lines
-from railyard.experiments.measures import JCT_MEAN, SLOWDOWN, SLOWED_DOWN
-from railyard.experiments.papers import paper
-from railyard.experiments.papers.co_scheduler import (
+from railyard.experiments.figures import Figure, Published, Setup, lines
+from railyard.experiments.measures import (
+    MEASURES,
     circuits_used,
     core_used,
-    exact,
     share_on_circuits,
 )
+from railyard.experiments.papers import PAPERS, Block, Change, FigureTable, Paper, SetUp, paper
 from railyard.experiments.reproduction import carry_out, values
+from railyard.runs.config import grain_of
 from railyard.runs.workloads import simulators_workload
 
 CO_SCHEDULER, JOINT = paper("co-scheduler"), paper("joint")
 SHADOW, TETRIUM = paper("shadow"), paper("tetrium")
 JOBS = Setup(workload="tetrium-bigdata,jobs=2", topology="tetrium-8", scheduler="fair")
+
+
+# Tables ------------------------------------------------------------------------------------------
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _strings(each)
+    else:
+        yield str(value)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_what_a_table_names_is_used_in_it(name: str):
+    table = msgspec.to_builtins(paper(name))
+    strings = set(_strings(table))
+    assert set(table["setup"]) | set(table["group"]) <= strings
+    assert set(table["headlines"]["reasons"]) <= strings
+    text = "\n".join(strings)
+    unused = [
+        value for value in {**table["values"], **table["quick"]} if f"{{{value}}}" not in text
+    ]
+    assert unused == []
+
+
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("name", PAPERS)
+def test_figures_say_how_coarse_their_runs_are(name: str, quick: bool):
+    for figure in paper(name).figures(quick).values():
+        text, setups = "\n".join(figure.scaled), figure.setups()
+        tasks = {int(number) for number in re.findall(r"every (\d+) tasks are one", text)}
+        assert not tasks or tasks == {grain_of(setup.workload) for setup in setups}
+        machines = set(re.findall(r"^(\d+) machines a rack", text, re.MULTILINE))
+        assert not machines or machines == {dict(setup.network)["racks.nodes"] for setup in setups}
+
+
+@pytest.mark.parametrize(
+    ("block", "words"),
+    [
+        (Block(of=["fair"], measures=["less makespam"]), "less makespam"),
+        (Block(of=["fair"], measures=["less {makespan}"]), "makespan"),
+        (Block(setup="job", of=["fair"], measures=["less makespan"]), "job"),
+        (Block(only="quik", of=["fair"], measures=["less makespan"]), "quik"),
+        (Block(use="both"), "both"),
+        (Block(case="x", of=["fair"]), 'case "x" has no contenders or no measures'),
+    ],
+)
+def test_what_a_table_does_not_have_is_refused_with_the_figure(block: Block, words: str):
+    made = Paper(
+        title="a paper",
+        setup={"jobs": SetUp(workload="corral-w3", topology="flat-4x4")},
+        figure={"fig1": FigureTable("", "", [Block(setup="jobs", lines=[block])])},
+    )
+    with pytest.raises(LookupError, match=words) as caught:
+        made.figures(quick=True)
+    assert caught.value.__notes__ == ["in figure fig1 of a paper"]
+
+
+def test_what_holds_around_a_block_holds_in_it_unless_it_says_else():
+    inner = [
+        Block(),
+        Block(case="{case}, slow", of=["delay"], own=Change(network={"links.nic": ""})),
+    ]
+    made = Paper(
+        title="a paper",
+        quick={"tasks": 4},
+        values={"tasks": 1},
+        setup={
+            "jobs": SetUp(
+                workload="corral-w3",
+                options={"grain": "{tasks}"},
+                topology="flat-4x4",
+            )
+        },
+        figure={
+            "fig1": FigureTable(
+                title="",
+                where="",
+                lines=[
+                    Block(
+                        each=[
+                            ["case", "only", "gain"],
+                            ["x", "quick", "10 to 33"],
+                            ["y", "whole", 4],
+                        ],
+                        setup="jobs",
+                        base="fair",
+                        of=["corral"],
+                        own=Change(
+                            network={"links.nic": "1Gbps"}, settings={"delay.node_wait_s": 1}
+                        ),
+                        measures={"less makespan": "{gain}"},
+                        lines=inner,
+                    )
+                ],
+            )
+        },
+    )
+    one, other = made.figures(quick=True)["fig1"].lines
+    assert (one.case, one.subject, other.case, other.subject) == ("x", "corral", "x, slow", "delay")
+    assert one.published == other.published == Published(10, 33)
+    assert one.base == other.base
+    assert one.base is not None
+    assert (one.base.workload, one.base.network) == ("corral-w3,grain=4", ())
+    assert (one.own.network, other.own.network) == ((("links.nic", "1Gbps"),), ())
+    assert other.own.scheduler_options == (("delay.node_wait_s", "1"),)
+    assert [line.case for line in made.figures(quick=False)["fig1"].lines] == ["y", "y, slow"]
+
 
 # Co-scheduler ------------------------------------------------------------------------------------
 _TIMES = {"makespan", "JCT mean", "CCT mean"}
@@ -101,7 +212,8 @@ def test_as_printed_jobs_that_do_not_shuffle_come_too_within_90_minutes():
     made = simulators_workload(printed, topology, 1)
     assert any(job.shuffle_bytes == 0 for job in made.jobs)
     assert 5000 < made.jobs[-1].submit_s <= 5400
-    reading = simulators_workload(exact(False).workload, topology, 1)
+    [exact] = {setup.workload for setup in CO_SCHEDULER.figures(False)["fig5b"].setups()}
+    reading = simulators_workload(exact, topology, 1)
     assert all(job.shuffle_bytes and job.submit_s == 0 for job in reading.jobs)
 
 
@@ -110,7 +222,7 @@ def test_co_schedulers_shuffles_go_by_circuits():
     setups = CO_SCHEDULER.figures(False)["wavelengths"].setups()
     [setup] = [each for each in setups if ("wavelengths", "4") in each.network]
     few = replace(setup, workload=f"{setup.workload},shuffle_min=1GB,jobs=8")
-    [summary] = carry_out([few], [1])[few]
+    [summary] = carry_out({few: [1]})[few]
     assert len(summary["jobs"]) == 8
     share = share_on_circuits(summary)
     assert share is not None
@@ -122,7 +234,7 @@ def test_joints_rivals_run_the_same_jobs_and_have_their_published_means():
     figure = JOINT.figures(False)["table4"]
     lines = [line for line in figure.lines if line.published is not None]
     assert len(lines) == 7 * 5
-    assert all(line.measure.title == JCT_MEAN.title for line in lines)
+    assert all(line.measure.title == "JCT mean" for line in lines)
     of_joint = [line.published.least for line in lines if line.subject == "joint + afap"]
     assert of_joint == [74, 48, 40, 34, 29, 25, 20]
     tripled = next(line for line in lines if line.case == "x 3")
@@ -200,7 +312,7 @@ def test_throughput_is_compared_once_a_fifth_of_the_jobs_has_ended():
 def test_what_heartbeats_skew_shadow_makes_even_and_is_faster():
     figure = SHADOW.figures(True)["fig23"]
     lines = tuple(line for line in figure.lines if line.measure.title != "shuffle time")
-    found = carry_out([run for line in lines for run in (line.own, line.base) if run], [2])
+    found = carry_out({run: [2] for line in lines for run in (line.own, line.base) if run})
     before, after, less_time, less_skew = values(replace(figure, lines=lines), found)
     assert before.own > 1.5
     assert after.own < 1.05
@@ -237,7 +349,7 @@ def test_tetriums_figures_have_both_loads_and_say_how_busy_sites_are():
 
 def test_a_slowdown_is_of_times_alone():
     alone = replace(JOBS, workload="tetrium-bigdata,jobs=2,gap=9h")
-    compared = lines("x", JOBS, {"delay": (SLOWDOWN,)}, base="fair", alone=alone)
+    compared = lines("x", JOBS, {"delay": (MEASURES["less slowdown"],)}, base="fair", alone=alone)
     figure = Figure(title="", where="", lines=tuple(compared))
     assert set(figure.setups()) == {JOBS.under("fair"), JOBS.under("delay"), alone}
     found = {
@@ -250,7 +362,8 @@ def test_a_slowdown_is_of_times_alone():
 
 
 def test_jobs_that_take_longer_than_under_the_baseline():
-    assert SLOWED_DOWN.of(_run(a=1.0, b=5.0), _run(a=2.0, b=4.0)) == 50.0
+    slowed_down = MEASURES["jobs slowed down"]
+    assert slowed_down.of(_run(a=1.0, b=5.0), _run(a=2.0, b=4.0)) == 50.0
 
 
 def test_skewed_sites_have_as_much_in_all_and_five_lose_some():
@@ -271,5 +384,5 @@ def test_skewed_sites_have_as_much_in_all_and_five_lose_some():
 def test_tetrium_runs_as_a_figure_has_it():
     [line, *_] = TETRIUM.figures(True)["fig5"].lines
     setup = replace(line.own, workload="tetrium-bigdata,jobs=2,sites=8")
-    [summary] = carry_out([setup], [1])[setup]
+    [summary] = carry_out({setup: [1]})[setup]
     assert [job["ok"] for job in summary["jobs"]] == [True, True]

@@ -1,4 +1,4 @@
-"""``railyard chaos``: its plan of faults, what tells a recovery, and a run with three faults."""
+"""``railyard chaos``: its plan of faults, what shows a recovery, and a run with three faults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from railyard.chaos.plan import (
     replica_to_damage,
 )
 from railyard.chaos.runs import wasted_s
-from railyard.chaos.watches import Journal, Replicas
+from railyard.chaos.targets import Journal, Replicas
 from railyard.cli.commands.bench import benchmark_names, parts_of
 from railyard.cli.exitstatus import Status
 from railyard.cluster.config import DEATHS_MAX, WITHIN_S
@@ -167,17 +167,17 @@ def folder(tmp_path):
 
 
 def test_a_block_has_recovered_once_it_has_its_sound_replicas_or_is_removed(folder, monkeypatch):
-    monkeypatch.setattr("railyard.chaos.watches._LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr("railyard.chaos.targets._CHECK_AGAIN_S", 0.0)
     files = [folder.node(node) / "blocks" / "b7" for node in ("r0n0", "r1n0", "r2n0")]
     for file in files[:2]:
         file.write_bytes(b"sound" * 100)
-    told = []
-    watch = Replicas(folder, {"b7": (2, files[0].read_bytes())}, set(), lambda: told.append(1))
+    seen = []
+    watch = Replicas(folder, {"b7": (2, files[0].read_bytes())}, set(), lambda: seen.append(1))
     assert watch.is_well()
     for damage in DAMAGES.values():
         for file in files[:2]:
             file.write_bytes(b"sound" * 100)
-        watch = Replicas(folder, {"b7": (2, files[0].read_bytes())}, set(), lambda: told.append(1))
+        watch = Replicas(folder, {"b7": (2, files[0].read_bytes())}, set(), lambda: seen.append(1))
         damage(random.Random(3), files[1:2])
         if files[1].exists() and files[1].read_bytes() == b"sound" * 100:
             continue  # swapped with itself, or cut at its end
@@ -185,7 +185,7 @@ def test_a_block_has_recovered_once_it_has_its_sound_replicas_or_is_removed(fold
         files[2].write_bytes(b"sound" * 100)
         assert watch.is_well()
         files[2].unlink()
-    assert told
+    assert seen
     watch = Replicas(folder, {"b7": (3, None)}, set())
     assert not watch.is_well()
     for file in files:

@@ -32,13 +32,13 @@ STOP_S, LASTS_S = 0.5, 1.0
 class World:
     """A network that is stopped from 0.5 s to 1.5 s, if it is, and when its flows end."""
 
-    def __init__(self, *, stops: bool = True, hears_first: bool = False) -> None:
+    def __init__(self, *, stops: bool = True, orders_first: bool = False) -> None:
         self.heap = EventHeap()
         self.network = FaultyNetwork(self.fabric, self.heap)
         self.ended: dict[str, tuple[float, int, str]] = {}
         if stops:
             stop = DaemonStopped(
-                target="network", at_s=STOP_S, lasts_s=LASTS_S, hears_first=hears_first
+                target="network", at_s=STOP_S, lasts_s=LASTS_S, orders_first=orders_first
             )
             self.heap.at(STOP_S, lambda: self.network.stop(stop))
 
@@ -64,10 +64,10 @@ class World:
     def carried_bytes(self) -> int:
         return self.network.bytes_by_category()["cross_rack"]
 
-    def all_is_told(self) -> None:
-        """There is a successor, and it is told at once what there is."""
+    def all_is_known(self) -> None:
+        """There is a successor, and it learns at once what is open."""
         for sender in self.network.come_back():
-            self.network.tells(sender)
+            self.network.reregister(sender)
         self.network.resume((), ())
 
     def run(self, until_s: float = 20.0) -> dict[str, float]:
@@ -98,14 +98,14 @@ def test_a_flow_that_would_have_ended_meanwhile_ends_when_it_goes_on():
     assert world.run() == {"one": STOP_S + LASTS_S}
 
 
-@pytest.mark.parametrize(("hears_first", "end_s"), [(True, 1.7), (False, 2.5)])
-def test_a_flow_that_is_opened_meanwhile(hears_first: bool, end_s: float):
-    world = World(hears_first=hears_first)
+@pytest.mark.parametrize(("orders_first", "end_s"), [(True, 1.7), (False, 2.5)])
+def test_a_flow_that_is_opened_meanwhile(orders_first: bool, end_s: float):
+    world = World(orders_first=orders_first)
     world.carry_at(0.7, "one", 10 * MB)
     assert world.run() == pytest.approx({"one": end_s})
 
 
-def test_a_flow_that_is_cancelled_meanwhile_holds_its_rate_until_that_is_heard():
+def test_a_flow_that_is_cancelled_meanwhile_holds_its_rate_until_that_arrives():
     world = World()
     world.carry_at(0.0, "one", 10 * MB)
     world.carry_at(0.0, "other", 30 * MB)
@@ -126,7 +126,7 @@ def test_a_coflow_that_is_opened_and_closed_meanwhile_comes_to_nothing():
     assert world.network.coflows() == []
 
 
-def test_a_link_changes_when_that_is_heard():
+def test_a_link_changes_when_the_order_arrives():
     world = World()
     world.carry_at(0.0, "one", 20 * MB)
     world.heap.at(0.6, lambda: world.network.set_capacity("r0.up", 5 * MB))
@@ -138,11 +138,11 @@ def test_one_that_dies_while_it_is_stopped_has_granted_nothing_since():
     world.carry_at(0.0, "read-1", 10 * MB)
     world.carry_at(0.7, "read-2", 10 * MB)
     world.heap.at(1.0, lambda: world.network.go_down())
-    world.heap.at(2.0, world.all_is_told)
+    world.heap.at(2.0, world.all_is_known)
     assert world.run() == pytest.approx({"read-1": 3.0, "read-2": 3.5})
 
 
-def test_nobody_hears_of_the_network_while_it_is_stopped():
+def test_a_network_that_is_stopped_reports_nothing():
     stop = DaemonStopped(target="network", at_s=0.5, lasts_s=0.5)
     carried = 0
     for seed in range(120):
@@ -161,8 +161,8 @@ def test_nobody_hears_of_the_network_while_it_is_stopped():
 
 def test_laws_are_kept_where_it_dies_while_it_is_stopped():
     for seed in range(40):
-        for hears_first in (False, True):
-            stop = DaemonStopped(target="network", at_s=0.6, lasts_s=0.8, hears_first=hears_first)
+        for orders_first in (False, True):
+            stop = DaemonStopped(target="network", at_s=0.6, lasts_s=0.8, orders_first=orders_first)
             death = DaemonDown(target="network", at_s=0.9, lasts_s=0.2)
             Scenario(with_faults(seed, stop, death)).go()
             Scenario(with_faults(seed, stop)).go()
@@ -186,7 +186,7 @@ def test_a_fault_begins_with_the_flows_that_it_waits_for():
     assert begun > 5
 
 
-# A network's successor knows what it is told, by who sends and by the ResourceManager.
+# A network's successor knows what senders and the ResourceManager register.
 
 
 #: Its links carry 10 MB/s.
@@ -225,8 +225,8 @@ class RestartedWorld:
         for call in calls:
             self.heap.at(at_s, call)
 
-    def tells(self, sender: str) -> Callable[[], None]:
-        return lambda: self.network.tells(sender)
+    def reregister(self, sender: str) -> Callable[[], None]:
+        return lambda: self.network.reregister(sender)
 
     def resume(self) -> None:
         self.network.resume([COFLOW], [FETCH])
@@ -241,11 +241,11 @@ class RestartedWorld:
         return self.ends_s
 
 
-def test_each_sender_tells_its_own_flows_at_its_own_moment():
+def test_each_sender_registers_its_own_flows_at_its_own_moment():
     world, senders = RestartedWorld(), []
     world.at(1.0, lambda: senders.extend(world.network.come_back()), world.resume)
-    world.at(2.0, world.tells("nodemanager-r0"))
-    world.at(3.0, world.tells("datanode-r1"))
+    world.at(2.0, world.reregister("nodemanager-r0"))
+    world.at(3.0, world.reregister("datanode-r1"))
     assert world.run() == pytest.approx({FETCH.flow: 2.5, READ.flow: 3.5})
     assert senders == ["nodemanager-r0", "datanode-r1"]
     assert not world.network.is_down
@@ -254,50 +254,52 @@ def test_each_sender_tells_its_own_flows_at_its_own_moment():
 def test_flows_of_jobs_wait_for_the_resourcemanager_and_others_do_not():
     world = RestartedWorld()
     world.at(1.0, world.network.come_back)
-    world.at(2.0, world.tells("nodemanager-r0"), world.tells("datanode-r1"))
+    world.at(2.0, world.reregister("nodemanager-r0"), world.reregister("datanode-r1"))
     world.at(4.0, world.resume)
     assert world.run() == pytest.approx({FETCH.flow: 4.5, READ.flow: 2.5})
 
 
-def test_what_is_new_meanwhile_is_told_with_the_rest():
+def test_what_is_opened_meanwhile_is_registered_with_the_rest():
     world = RestartedWorld()
     world.at(0.7, lambda: world.network.carry_all([(COPY, world.ending(COPY))]))
     world.at(1.0, world.network.come_back, world.resume)
     world.at(1.5, lambda: world.network.carry_all([(WRITE, world.ending(WRITE))]))
-    world.at(2.0, world.tells("nodemanager-r0"))
-    world.at(3.0, world.tells("datanode-r1"))
+    world.at(2.0, world.reregister("nodemanager-r0"))
+    world.at(3.0, world.reregister("datanode-r1"))
     ends_s = world.run()
-    assert ends_s[WRITE.flow] == pytest.approx(2.5)  # its sender has nothing else to tell
+    assert ends_s[WRITE.flow] == pytest.approx(2.5)  # its sender has nothing else to register
     assert ends_s[COPY.flow] > ends_s[READ.flow] > 3.5
 
 
-def test_what_is_cancelled_before_it_is_told_is_never_told():
+def test_what_is_cancelled_before_it_is_registered_never_is():
     world = RestartedWorld()
     world.at(1.0, world.network.come_back, world.resume)
     world.at(1.5, lambda: world.network.cancel(READ.flow))
-    world.at(2.0, world.tells("nodemanager-r0"), world.tells("datanode-r1"))
+    world.at(2.0, world.reregister("nodemanager-r0"), world.reregister("datanode-r1"))
     assert world.run() == pytest.approx({FETCH.flow: 2.5})
     assert (world.network.cancelled, world.network.lost_bytes) == (1, 5 * MB)
 
 
-def test_a_sender_that_is_stopped_tells_when_it_goes_on():
+def test_a_sender_that_is_stopped_registers_when_it_goes_on():
     world = RestartedWorld()
     stop = DaemonStopped(target="nodemanager-r0", at_s=0.8, lasts_s=2.2)
-    told = []
-    world.at(0.8, lambda: world.network.daemon_stops(stop, lambda: told.append(world.heap.now_s)))
+    went_on_s = []
+    world.at(
+        0.8, lambda: world.network.daemon_stops(stop, lambda: went_on_s.append(world.heap.now_s))
+    )
     world.at(1.0, world.network.come_back, world.resume)
-    world.at(1.1, world.tells("nodemanager-r0"), world.tells("datanode-r1"))
+    world.at(1.1, world.reregister("nodemanager-r0"), world.reregister("datanode-r1"))
     assert world.run() == pytest.approx({FETCH.flow: 3.5, READ.flow: 1.6})
-    assert told == [3.0]
+    assert went_on_s == [3.0]
 
 
 def test_one_that_dies_before_it_knows_all_loses_nothing():
     world = RestartedWorld()
     world.at(1.0, world.network.come_back)
-    world.at(1.5, world.tells("datanode-r1"))
+    world.at(1.5, world.reregister("datanode-r1"))
     world.at(1.7, lambda: world.network.go_down())
     world.at(2.0, world.network.come_back, world.resume)
-    world.at(2.0, world.tells("nodemanager-r0"), world.tells("datanode-r1"))
+    world.at(2.0, world.reregister("nodemanager-r0"), world.reregister("datanode-r1"))
     assert world.run() == pytest.approx({FETCH.flow: 2.5, READ.flow: 2.3})
     assert world.network.arrived_bytes == 20 * MB
 
@@ -308,7 +310,7 @@ def test_a_flow_that_goes_on_from_less_than_it_was_granted_is_noticed(monkeypatc
     )
     world = RestartedWorld()
     world.at(1.0, world.network.come_back, world.resume)
-    world.at(2.0, world.tells("datanode-r1"))
+    world.at(2.0, world.reregister("datanode-r1"))
     with pytest.raises(InvariantError, match="was granted 5000000 bytes, and goes on from 0"):
         world.run()
 
@@ -327,22 +329,22 @@ def test_fetches_go_on_late_if_their_sender_is_stopped_when_the_network_is_back(
     death = DaemonDown(target="network", at_s=0.8, lasts_s=0.1)
     stop = DaemonStopped(target="nodemanager-r0", at_s=0.75, lasts_s=1.5)
     runs = [seen(shuffling(death)), seen(shuffling(death, stop))]
-    ends_s = [max(at_s for at_s, _ in log.told) for log in runs]
+    ends_s = [max(at_s for at_s, _ in log.events) for log in runs]
     assert ends_s[1] > 2.25 + 0.9 * (ends_s[0] - 0.9)
 
 
-def test_a_resourcemanager_that_is_dead_tells_it_when_it_is_back():
-    kept = 0
+def test_a_resourcemanager_that_is_dead_resumes_it_when_it_is_back():
+    deaths = 0
     for seed in range(60):
         away = DaemonDown(target="resourcemanager", at_s=0.6, lasts_s=1.2)
         death = DaemonDown(target="network", at_s=0.8, lasts_s=0.1)
         scenario = Scenario(with_faults(seed, away, death))
         scenario.go()
-        kept += scenario.run.network.deaths
-    assert kept > 20
+        deaths += scenario.run.network.deaths
+    assert deaths > 20
 
 
-# Orders about fetches that the network has heard, and the reader's NodeManager has not, or not it.
+# Orders about fetches that the network has and the reader's NodeManager has not, or not it.
 #
 # A ResourceManager that dies has sent each of them some of its last orders.
 
@@ -398,7 +400,7 @@ def test_a_successor_knows_nothing_of_it():
     world = World()
     held_from_the_start(world, 10 * MB)
     world.heap.at(0.8, lambda: world.network.go_down())
-    world.heap.at(1.0, world.all_is_told)
+    world.heap.at(1.0, world.all_is_known)
     world.run()
     assert not world.network.flows()
     assert world.carried_bytes() == pytest.approx(5 * MB)  # until it was stopped, at 0.5 s
@@ -466,7 +468,7 @@ class Died:
 @pytest.mark.parametrize(
     ("sent", "to_network", "is_carried"), [(0, ALL, True), (ALL, 0, False), (ALL, ALL, True)]
 )
-def test_fetches_that_one_has_heard_of_are_carried_once(sent, to_network, is_carried):
+def test_fetches_that_one_has_received_are_carried_once(sent, to_network, is_carried):
     died = Died(StartFlow, sent, to_network)
     died.scenario.go()
     assert (died.carried_by_then_bytes > 0) == is_carried
@@ -481,20 +483,20 @@ def test_cancelled_fetches_are_so_for_both_in_the_end(sent, to_network, monkeypa
     """A node is lost that reads, and that others read from."""
     halves = []
     for name in ("network_closes", "reader_forgets"):
-        heard = getattr(FaultyWorkers, name)
+        receive = getattr(FaultyWorkers, name)
         monkeypatch.setattr(
             FaultyWorkers,
             name,
-            lambda workers, order, heard=heard, name=name: (
+            lambda workers, order, receive=receive, name=name: (
                 halves.append(name),
-                heard(workers, order),
+                receive(workers, order),
             ),
         )
     died = Died(
         CancelFlow, sent, to_network, Fault(kind="node", target="r0n0", at_s=2.0, lasts_s=5.0)
     )
     run = died.scenario.go()
-    assert not run.workers.has_half_heard
+    assert not run.workers.has_half_delivered
     assert not run.network.flows()
     network_alone, reader_alone = to_network > sent, to_network < sent
     alone = {"network_closes"} if network_alone else {"reader_forgets"} if reader_alone else set()

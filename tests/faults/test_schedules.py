@@ -85,7 +85,7 @@ def test_an_attempt_that_outlives_the_commit_of_its_job_writes_nothing(scheduler
 @pytest.mark.parametrize(
     ("scheduler", "seed"), [("dice", 12707), ("kmn", 13241), ("centralized", 16008)]
 )
-def test_what_others_tell_a_dead_or_stopped_namenode_is_settled_once(scheduler: str, seed: int):
+def test_reports_to_a_dead_or_stopped_namenode_are_settled_once(scheduler: str, seed: int):
     assert not broken_law(named("small", scheduler, seed))
 
 

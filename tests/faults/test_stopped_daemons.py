@@ -1,4 +1,4 @@
-"""A NodeManager that is stopped for a while: it hears and tells nothing, and its attempts go on."""
+"""A NodeManager that is stopped for a while: it sends and receives nothing; its attempts go on."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ STOP_S, LASTS_S = 0.8, 0.5
 
 
 class Seen:
-    """What the core was told and what it ordered, with the times."""
+    """What the core received and what it ordered, with the times."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[float, Event]] = []
+        self.events: list[tuple[float, Event]] = []
         self.ordered: list[tuple[float, Command]] = []
 
     def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
-        self.told.append((at_s, event))
+        self.events.append((at_s, event))
         self.ordered += [(at_s, command) for command in commands]
 
     def where(self) -> dict[str, str]:
@@ -77,11 +77,11 @@ def seen(schedule: Schedule) -> Seen:
 
 
 def of_rack(log: Seen, rack: str) -> list[tuple[float, Event]]:
-    """What attempts of a rack have told."""
+    """What attempts of a rack have reported."""
     where = log.where()
     return [
         (at_s, event)
-        for at_s, event in log.told
+        for at_s, event in log.events
         if isinstance(event, FACTS) and where.get(getattr(event, "attempt", "")) == rack
     ]
 
@@ -99,24 +99,24 @@ def rack_for(order: Command) -> str:
     return ""
 
 
-def test_what_it_has_to_tell_is_told_when_it_goes_on():
-    end_s, told, late = STOP_S + LASTS_S, 0, 0
+def test_what_it_has_to_report_is_sent_when_it_goes_on():
+    end_s, reported, late = STOP_S + LASTS_S, 0, 0
     for seed in range(60):
         log = seen(with_faults(seed, DaemonStopped(target=NAME, at_s=STOP_S, lasts_s=LASTS_S)))
         facts = of_rack(log, "r0")
         assert not [event for at_s, event in facts if STOP_S < at_s < end_s]
-        told += len(facts)
+        reported += len(facts)
         late += sum(at_s == end_s for at_s, _ in facts)
-    assert told > late > 20
+    assert reported > late > 20
 
 
-def test_its_orders_are_heard_when_it_goes_on():
+def test_its_orders_are_received_when_it_goes_on():
     end_s, launched = STOP_S + LASTS_S, 0
     for seed in range(60):
         log = seen(with_faults(seed, DaemonStopped(target=NAME, at_s=STOP_S, lasts_s=LASTS_S)))
         ordered = [o for at_s, o in log.ordered if STOP_S < at_s < end_s and rack_for(o) == "r0"]
         launches = {order.attempt for order in ordered if isinstance(order, LaunchAttempt)}
-        started_s = {e.attempt: at_s for at_s, e in log.told if isinstance(e, AttemptStarted)}
+        started_s = {e.attempt: at_s for at_s, e in log.events if isinstance(e, AttemptStarted)}
         assert all(started_s.get(name, end_s) >= end_s for name in launches)
         launched += len(launches)
     assert launched > 20
@@ -148,12 +148,12 @@ def shuffling(*faults: DaemonStopped) -> Schedule:
 def test_its_map_output_is_fetched_when_it_goes_on():
     without = seen(shuffling())
     begin_s = {order.flow: at_s for at_s, order in without.ordered if is_from_r0(order)}
-    end_s = {e.flow: at_s for at_s, e in without.told if isinstance(e, FlowFinished)}
+    end_s = {e.flow: at_s for at_s, e in without.events if isinstance(e, FlowFinished)}
     first = next(iter(begin_s))
     assert end_s[first] > begin_s[first] + 0.3
     stop = DaemonStopped(target=NAME, at_s=begin_s[first] + 0.1, lasts_s=1.5)
     log, goes_on_s = seen(shuffling(stop)), stop.at_s + stop.lasts_s
-    ends_s = {e.flow: at_s for at_s, e in log.told if isinstance(e, FlowFinished)}
+    ends_s = {e.flow: at_s for at_s, e in log.events if isinstance(e, FlowFinished)}
     assert ends_s[first] == goes_on_s
     assert not [flow for flow in begin_s if stop.at_s < ends_s[flow] < goes_on_s]
 
@@ -169,7 +169,7 @@ def test_its_attempts_go_on_meanwhile():
             for at_s, event in of_rack(without, "r0")
             if isinstance(event, AttemptSucceeded) and STOP_S < at_s < end_s
         }
-        started = {e.attempt: at_s for at_s, e in without.told if isinstance(e, AttemptStarted)}
+        started = {e.attempt: at_s for at_s, e in without.events if isinstance(e, AttemptStarted)}
         for at_s, event in of_rack(log, "r0"):
             name = event.attempt
             if (
@@ -217,27 +217,27 @@ def test_what_it_finds_is_not_run_again_and_what_was_damaged_is():
     for lost in (0, 1, 5):
         down = DaemonDown(target=NAME, at_s=first_fetch_s() + 0.1, lasts_s=0.3, lost=lost)
         log = seen(shuffling(down))
-        [back] = [event for _, event in log.told if isinstance(event, NodeRestarted)]
+        [back] = [event for _, event in log.events if isinstance(event, NodeRestarted)]
         again = [task for task in set(maps_run(log)) if maps_run(log).count(task) > 1]
         assert len(again) == min(lost, 2)
         assert len(back.outputs) == 2 - len(again)
         assert not {task_of(output) for output in back.outputs} & set(again)
 
 
-def test_who_asks_for_damaged_output_is_told():
+def test_readers_of_damaged_output_learn_of_it():
     """The ResourceManager, which would have cancelled the fetch, is stopped meanwhile."""
     at_s = first_fetch_s() + 0.1
     down = DaemonDown(target=NAME, at_s=at_s, lasts_s=0.3, lost=1)
     stopped = DaemonStopped(target="resourcemanager", at_s=at_s + 0.1, lasts_s=1.0)
     log = seen(shuffling(down, stopped))
     damaged = [
-        output for _, event in log.told if isinstance(event, FlowFailed) for output in event.lost
+        output for _, event in log.events if isinstance(event, FlowFailed) for output in event.lost
     ]
     assert len(set(damaged)) == 1
     assert maps_run(log).count(task_of(damaged[0])) == 2
 
 
-# A DataNode that is stopped: what it sends and receives stands still, what it tells is late.
+# A DataNode that is stopped: what it sends and receives stands still, what it reports is late.
 
 
 BLOCK_BYTES = 50_000_000
@@ -293,7 +293,7 @@ def ends(of: Schedule) -> list[tuple[str, float]]:
     racks = {o.attempt: rack_of(o.node) for _, o in log.ordered if isinstance(o, LaunchAttempt)}
     return [
         (racks[event.attempt], at_s)
-        for at_s, event in log.told
+        for at_s, event in log.events
         if isinstance(event, AttemptSucceeded)
     ]
 
@@ -313,7 +313,7 @@ def test_blocks_are_read_from_it_when_it_goes_on():
     assert max(at_s for rack, at_s in stopped if rack == "r0") < BEGAN_S
 
 
-def test_a_read_that_begins_meanwhile_is_heard_when_it_goes_on():
+def test_a_read_that_begins_meanwhile_is_served_when_it_goes_on():
     late = [at_s for rack, at_s in ends(reading(stop("datanode-r0", 0.05))) if rack == "r1"]
     assert late == pytest.approx([0.05 + DATANODE_LASTS_S + 2.0] * 2)
 
@@ -333,7 +333,7 @@ def test_a_pipeline_stands_still_with_each_of_its_nodes(daemon: str):
     assert end_s == pytest.approx(BEGAN_S + DATANODE_LASTS_S)
 
 
-def test_it_hears_orders_and_registers_when_it_goes_on():
+def test_it_receives_orders_and_registers_when_it_goes_on():
     heap = EventHeap()
     network = SimulatedNetwork(Fabric(topology(2), flow_scheduler("maxmin")), heap)
     store = FaultyBlockStore(topology(2), 1, heap, network)
@@ -343,7 +343,7 @@ def test_it_hears_orders_and_registers_when_it_goes_on():
     assert network.opened == 0
     store.down.begin(NodeId("r0n0"))
     store.send_heartbeat(RackId("r0"))
-    assert store.locate(block) == ("r0n0",)  # the NameNode has not heard of it
+    assert store.locate(block) == ("r0n0",)  # the NameNode has no report of it
     store.down.end(NodeId("r0n0"))
     store.datanode_goes_on(RackId("r0"))
     assert network.opened == 1

@@ -22,7 +22,7 @@ from railyard.jobs.workloads.model import (
     split_by,
 )
 from tests.command_line import ROOT
-from tests.workloads import check_workload
+from tests.workloads import check_workload, stage_specs
 
 GENERATORS = [name for name, family in FAMILIES.items() if not family.file]
 _DIGESTS = """
@@ -173,7 +173,7 @@ def test_a_job_s_bytes_add_up():
     assert (plain.input_bytes, plain.shuffle_bytes, plain.output_bytes) == (1000, 500, 250)
     assert plain.stage_input_bytes() == {"m": 1000, "r": 500}
     assert plain.tasks == 7
-    assert [(spec.name, spec.reads, spec.tasks) for spec in plain.specs()] == [
+    assert [(spec.name, spec.reads, spec.tasks) for spec in stage_specs(plain)] == [
         ("m", (), 0),
         ("r", ("m",), 3),
     ]

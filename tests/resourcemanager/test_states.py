@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from docs.reference_pages import page
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import JobId, node_id, rack_id, rack_of
 from railyard.oracles.invariants import check_core, misplaced
-from railyard.reference.states import state_page
 from railyard.resourcemanager.core.jobs import Node
 from railyard.resourcemanager.core.lifecycles import LIFECYCLES, Lifecycle
 from railyard.resourcemanager.core.pending import PendingTasks
@@ -22,7 +22,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "states.md"
 
 
 def test_the_page_of_states_is_drawn_from_the_table():
-    assert PAGE.read_text(encoding="utf-8") == state_page(), "run scripts/state-diagrams"
+    assert PAGE.read_text(encoding="utf-8") == page("states.md"), "run scripts/state-diagrams"
 
 
 @pytest.mark.parametrize("lifecycle", LIFECYCLES, ids=lambda lifecycle: lifecycle.kind)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections import defaultdict
 
 import pytest
 
+from docs.reference_pages import PAGES
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.measurement import measured_workload
 from railyard.jobs.workloads.mixes import Defaults, read_mix
-from railyard.reference.files import TRACE_ROWS
 from railyard.runs.simulation import VirtualRun, run_virtually
 from railyard.simulator.behaviour import Behaviour
 
@@ -125,5 +126,7 @@ def test_circuits_are_counted_dark_and_lit(rows):
 
 
 def test_the_reference_names_every_kind_of_row(rows):
-    known = {(cat, ph) for cat, phases, _, _ in TRACE_ROWS for ph in phases.split(", ")}
+    table = PAGES["files.md"]().partition("| `cat` | `ph` |")[2]
+    kinds = re.findall(r"^\| (?:`([\w-]+)`)? \| `([A-Za-z, ]+)` \|", table, re.M)
+    known = {(category, phase) for category, phases in kinds for phase in phases.split(", ")}
     assert {(row.get("cat", ""), row["ph"]) for row in rows} <= known

@@ -123,6 +123,13 @@ class Command:
             file.close()
         return Ran(self.text, status, said[0], said[1].decode("utf-8", "replace"))
 
+    def require_verified(self) -> Ran:
+        """It is a job that ended well, and its output was checked."""
+        ran = self.end()
+        ran.require_ok()
+        ran.require(b"verified" in ran.stdout, "was not verified")
+        return ran
+
 
 class Home:
     """One home, with a scratch folder beside it."""
@@ -139,6 +146,11 @@ class Home:
             "PYTHONPATH": str(_ROOT),
             "TMPDIR": str(self.scratch),
         }
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the attacks are being stopped."""
+        return self._stopping.is_set()
 
     # Commands ----------------------------------------------------------------------------------
     def start(
@@ -173,6 +185,11 @@ class Home:
     def up(self) -> None:
         """Have a cluster up."""
         self.run("up", "--topology", SMALL).require_ok()
+
+    def down(self) -> None:
+        """End the cluster that is up; nothing is left of it."""
+        self.run("down").require_ok()
+        self.require_nothing_left()
 
     @property
     def is_up(self) -> bool:

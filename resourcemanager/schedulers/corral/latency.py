@@ -155,7 +155,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         require(self.day >= 0, f"run of {self.job}: day", self.day, "a whole number >= 0")
 
 
-def predict(runs: Iterable[Run], job: str, day: int, days: int = DAYS) -> JobProfile | None:
+def predict(runs: Iterable[Run], job: str, day: int) -> JobProfile | None:
     """The profile of a job on a day, from earlier days; None if it never ran before ``day``.
 
     Runs with other stages than the last one do not count: the job's code has changed.
@@ -165,7 +165,7 @@ def predict(runs: Iterable[Run], job: str, day: int, days: int = DAYS) -> JobPro
     if not alike:
         return None
     shape = _shape(alike[-1].profile)
-    counted = [run.profile for run in alike if _shape(run.profile) == shape][-days:]
+    counted = [run.profile for run in alike if _shape(run.profile) == shape][-DAYS:]
     columns = zip(*(profile.stages for profile in counted), strict=True)
     return JobProfile(
         name=job,

@@ -1,7 +1,7 @@
 """A simulated block store whose NameNode may die or be stopped, and whose DataNodes may be stopped.
 
-A DataNode is stopped for less than what counts as lost: it hears late what it is told and asked,
-and tells late what it has to tell.  Its disks are there: who is on the same node reads them
+A DataNode is stopped for less than what counts as lost: it receives messages late,
+and reports late.  Its disks are there: who is on the same node reads them
 without it.
 
 Not here: when that happens; see ``simulation``.
@@ -21,8 +21,8 @@ from railyard.cluster.messaging.wire import Command, Message, Refusal
 from railyard.cluster.topology import Topology
 from railyard.dfs.messages import MoveReplica, OnceOnly, RegisterAgain, ReplicateBlock
 from railyard.dfs.namenode.core import NameNode
-from railyard.dfs.namenode.journal import MemoryJournal
 from railyard.oracles.faults.daemons import DaemonDown, DaemonStopped, Mailbox
+from railyard.oracles.faults.memoryjournal import MemoryJournal
 from railyard.simulator.blockstore import BlockStore, OnMoved
 from railyard.simulator.clock import EventHeap
 from railyard.simulator.filewrite import FileWrite
@@ -39,18 +39,18 @@ class FaultyBlockStore(BlockStore):
         self.stopped: dict[RackId, Mailbox] = {}  #: {rack: of its DataNode}
         self._is_stopped = False
         self._crash: DaemonDown | None = None  #: the next of the NameNode
-        self._mail = Mailbox()  #: what is asked once there is one again
+        self._mail = Mailbox()  #: requests for when there is one again
         #: racks whose DataNode was stopped, and may have to register again because of that
-        self._silent: set[RackId] = set()
+        self._expired: set[RackId] = set()
         self._seed = seed
         self._journal = MemoryJournal()
         super().__init__(topology, seed, heap, network, self._journal)
 
-    # What is said to a NameNode that is not there, or to a DataNode that is stopped ---------------
+    # Messages to a NameNode that is down, or to a DataNode that is stopped -----------------------
     def register(self, rack: RackId) -> None:
         """Register a rack's DataNode, now or when it goes on."""
         if rack in self.stopped:
-            self.stopped[rack].tell(partial(self.register, rack))
+            self.stopped[rack].put(partial(self.register, rack))
         else:
             super().register(rack)
 
@@ -73,42 +73,42 @@ class FaultyBlockStore(BlockStore):
         if crash.sent:  # done, but not answered
             with contextlib.suppress(PeerError):
                 self.namenode.handle(message, self.heap.now_s)
-        if not isinstance(message, MoveReplica):  # moves are asked for again in any case
+        if not isinstance(message, MoveReplica):  # moves are requested again in any case
             self.when_back(partial(self.ask, message, then))
         self.is_down = True
         self.heap.after(crash.lasts_s, self._restart)
 
     def when_back(self, call: Callable[[], None]) -> None:
         """Have this called once there is a NameNode again."""
-        self._mail.tell(call)
+        self._mail.put(call)
 
     def send(self, message: Message) -> Message | None:
         """Send the NameNode a message.
 
-        What DataNodes and readers tell one that is dead is lost: they tell its successor all that
-        they have.  One that is stopped hears it later.
+        Reports of DataNodes and readers to one that is dead are lost: they register with its
+        successor.  One that is stopped receives them later.
         """
         if not self.is_down:
             return super().send(message)
         if self._is_stopped:
-            self.when_back(partial(self._hear, message))
+            self.when_back(partial(self._receive, message))
         return None
 
-    def _hear(self, message: Message) -> None:
-        """It goes on, and hears what it was told while stopped; if it died of that, it does not."""
+    def _receive(self, message: Message) -> None:
+        """It goes on, and receives what was sent meanwhile; if it died of that, it does not."""
         if not self.is_down:
             with contextlib.suppress(PeerError):
                 self.send(message)
 
     def _carry_out(self, rack: RackId, command: Command) -> None:
         if rack in self.stopped:
-            self.stopped[rack].tell(partial(self._carry_out_now, rack, command))
+            self.stopped[rack].put(partial(self._carry_out_now, rack, command))
         else:
             self._carry_out_now(rack, command)
 
     def _carry_out_now(self, rack: RackId, command: Command) -> None:
-        if isinstance(command, RegisterAgain) and rack in self._silent:
-            self._silent.discard(rack)
+        if isinstance(command, RegisterAgain) and rack in self._expired:
+            self._expired.discard(rack)
             self.register(rack)
         super()._carry_out(rack, command)
 
@@ -124,22 +124,22 @@ class FaultyBlockStore(BlockStore):
         if stopped is None:
             super()._replicated(command, rest_bytes, reason)
         else:  # it notices when it goes on
-            stopped.tell(partial(self._replicated, command, 0, reason))
+            stopped.put(partial(self._replicated, command, 0, reason))
 
     # DataNodes that are stopped -------------------------------------------------------------------
     def stop_datanode(self, rack: RackId) -> None:
         """The DataNode of a rack is stopped, just after a heartbeat."""
         self.send_heartbeat(rack)
-        self._silent.add(rack)
+        self._expired.add(rack)
         self.stopped[rack] = Mailbox()
 
     def datanode_goes_on(self, rack: RackId) -> None:
-        """It hears what it was told, and tells what it has to tell."""
+        """It receives what was sent to it, and reports what has happened."""
         mail = self.stopped.pop(rack)
-        mail.tell(partial(self.send_heartbeat, rack))
+        mail.put(partial(self.send_heartbeat, rack))
         mail.go_on()
 
-    def datanode_is_gone(self, rack: RackId) -> None:
+    def datanode_lost(self, rack: RackId) -> None:
         """It has died."""
         self.stopped.pop(rack, Mailbox()).die()
 
@@ -154,7 +154,7 @@ class FaultyBlockStore(BlockStore):
             self._crash = crash
 
     def stop(self, fault: DaemonStopped) -> None:
-        """It is stopped, and goes on later with what it is asked meanwhile."""
+        """It is stopped, and goes on later with the requests of that time."""
         if not self.is_down:
             self.is_down = self._is_stopped = True
             self.heap.after(fault.lasts_s, self._go_on)
@@ -175,7 +175,7 @@ class FaultyBlockStore(BlockStore):
             self.register(rack)
         self._go_on()
         for wanted, on_end in moving.items():
-            if wanted not in self._moving:  # a restarted ResourceManager has not asked for it anew
+            if wanted not in self._moving:  # a restarted ResourceManager has not requested it anew
                 self.move(wanted, on_end)
 
     def _go_on(self) -> None:

@@ -40,7 +40,7 @@ class DaemonDown(DaemonFault, frozen=True, kw_only=True):
     #: events that led to nothing are not journaled at once: so many of the last are in no journal;
     #: of a NodeManager, map outputs of each node that are damaged
     lost: int = 0
-    again: int = 0  #: so many of the last that are journaled are told again, if they are facts
+    again: int = 0  #: so many of the last that are journaled are sent again, if they are facts
     rejoin_s: float = 0.0  #: the n-th rack's NodeManager is back n times so much later
 
 
@@ -48,27 +48,27 @@ class DaemonStopped(DaemonFault, frozen=True, kw_only=True):
     """A daemon does nothing for a while.  One of a rack goes on before it counts as lost."""
 
     kind: str = "daemon-stopped"
-    #: whether the network, when it goes on, hears orders before it looks at its clock
-    hears_first: bool = False
+    #: whether the network, when it goes on, takes orders before it looks at its clock
+    orders_first: bool = False
 
 
 class Mailbox:
-    """What is said to a daemon from when it is stopped until it goes on, or dies instead.
+    """Messages to a daemon from when it is stopped until it goes on, or dies instead.
 
-    It hears it, in order, when it goes on.
+    It receives them, in order, when it goes on.
     """
 
     def __init__(self) -> None:
-        #: calls that carry out what it was told, and when they were, in seconds, if that matters
+        #: calls that carry out its orders, and when these were given, in seconds, if that matters
         self.orders: list[tuple[Callable[[], object], float]] = []
         self._waiting: list[Callable[[], object]] = []
 
-    def tell(self, order: Callable[[], object], given_s: float = math.inf) -> None:
-        """Have it hear this when it goes on; never, if it dies."""
+    def put(self, order: Callable[[], object], given_s: float = math.inf) -> None:
+        """Deliver this when it goes on; never, if it dies."""
         self.orders.append((order, given_s))
 
     def when_over(self, call: Callable[[], object]) -> None:
-        """Have this called once it has heard all its orders, or has died."""
+        """Have this called once it has received all its orders, or has died."""
         self._waiting.append(call)
 
     def go_on(self) -> None:
@@ -78,13 +78,13 @@ class Mailbox:
         self.die()
 
     def die(self) -> None:
-        """It dies: what it was told is lost, and who waits for it knows."""
+        """It dies: its messages are lost, and those who wait for it know."""
         for call in self._waiting:
             call()
 
 
 # Ends of flows ------------------------------------------------------------------------------------
-# The name of a flow says what it is for:
+# The name of a flow shows what it is for:
 #
 #     j1.r0.0:r0n1:2   a fetch: the NodeManager of its source sends, an attempt receives
 #     read-3           a block: the DataNode of its source sends, an attempt receives
@@ -98,7 +98,7 @@ _READ, _WRITE = "read-", "write-"
 
 
 def sender_of(spec: FlowSpec) -> str:
-    """The process that sends a flow, and tells the network of it.
+    """The process that sends a flow, and registers it with the network.
 
     It is a daemon, or an attempt that writes: that has the name of its only flow.
     """

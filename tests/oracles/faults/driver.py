@@ -1,6 +1,6 @@
 """A driver of a core that can die at any event, and its journal: a ResourceManager's process.
 
-While it is dead, or stopped, whoever has something to tell keeps it, as NodeManagers do
+While it is dead, or stopped, facts are retained by those who report them, as NodeManagers do
 (``nodemanager.process``) and clients.  Answers to the dead process are lost.  A core that is
 rebuilt from the journal, which is a list here, is what it was.
 
@@ -102,7 +102,7 @@ def _attempt(attempt: Attempt) -> tuple[Any, ...]:
     return attempt.id, attempt.state, attempt.node.id, attempt.killing, attempt.progress, missing
 
 
-#: What nobody tells again: answers to the dead process, its timers, and what is asked for anew.
+#: What nobody sends again: answers to the dead process, its timers, and what is requested anew.
 _LOST_WITH_IT = (
     TimerFired,
     LinksObserved,
@@ -111,8 +111,8 @@ _LOST_WITH_IT = (
     InputMoved,
     InputNotMoved,
 )
-_Hears = Callable[[Any], None]
-#: Orders for a NodeManager, which are not sent while that has not said what it has.
+_Receive = Callable[[Any], None]
+#: Orders for a NodeManager, which are not sent while that has not registered.
 _FOR_NODES = (LaunchAttempt, BeginAttempt, KillAttempt)
 #: Events about nodes that are up.
 _OF_NODES = (NodeLost, NodeRestarted, SlotsChanged)
@@ -136,15 +136,15 @@ class RestartableDriver(VirtualDriver):
         self.epoch = 1  #: one more after each death
         self.is_down = False
         self._is_stopped = False
-        self.hears_late = False  #: whether what it is told now was said while it was stopped
-        self.away: dict[RackId, None] = {}  #: racks whose NodeManagers are not back yet
-        #: {rack whose NodeManager is stopped: the orders that it has yet to hear}
+        self.is_late = False  #: whether what it receives now was sent while it was stopped
+        self.missing: dict[RackId, None] = {}  #: racks whose NodeManagers are not back yet
+        #: {rack whose NodeManager is stopped: the orders that it has yet to receive}
         self.stopped: dict[RackId, list[Command]] = {}
-        self._kept: list[Event] = []  #: what others have to tell, in order
+        self._retained: list[Event] = []  #: facts for it, in order
         self._crash: DaemonDown | None = None  #: the next
         #: {class of orders that concern the network: how one is carried out that the network alone
-        #: has heard, and one that the NodeManager alone has; None: it is for no NodeManager}
-        self.halves: dict[type[Command], tuple[_Hears, _Hears | None]] = {}
+        #: has received, and one that the NodeManager alone has; None: it is for no NodeManager}
+        self.halves: dict[type[Command], tuple[_Receive, _Receive | None]] = {}
         #: called with the journal once a core has been rebuilt from it
         self.on_rebuilt: Callable[[Sequence[Journaled]], None] = lambda _: None
         #: called then, to settle the rest with others
@@ -157,36 +157,36 @@ class RestartableDriver(VirtualDriver):
             self._crash = crash
 
     def stop(self, fault: DaemonStopped) -> None:
-        """It is stopped, and goes on later with all that was told meanwhile."""
+        """It is stopped, and goes on later with all that was sent meanwhile."""
         if not self.is_down:
             self.is_down = self._is_stopped = True
             self._heap.after(fault.lasts_s, self._go_on)
 
-    # What the simulation tells it -----------------------------------------------------------------
+    # Events -------------------------------------------------------------------------------------
     def feed(self, event: Event) -> None:
         """Let the core handle an event, now or once there is one again."""
-        if self.is_down or ((self.away or self.stopped) and self._comes_later(event)):
-            self._keep(event)
+        if self.is_down or ((self.missing or self.stopped) and self._comes_later(event)):
+            self._retain(event)
         else:
             super().feed(event)
 
-    def tell(self, events: Iterable[Event]) -> None:
-        """Tell it what others have kept for it."""
+    def feed_all(self, events: Iterable[Event]) -> None:
+        """Feed what others have retained for it."""
         for event in events:
             self.feed(event)
 
-    def hear(self, events: Iterable[Event]) -> None:
-        """The same of a NodeManager that is about to say what it has."""
+    def feed_of_rejoining(self, events: Iterable[Event]) -> None:
+        """The same of a NodeManager that is about to register."""
         for event in events:
             if self.is_down:
-                self._keep(event)
+                self._retain(event)
             else:
                 super().feed(event)
 
-    def take_kept(self, rack: RackId | None) -> list[Event]:
-        """What the NodeManager of a rack has kept; None: what anybody but NodeManagers has."""
-        its = [event for event in self._kept if self._rack_of(event) == rack]
-        self._kept = [event for event in self._kept if self._rack_of(event) != rack]
+    def take_retained(self, rack: RackId | None) -> list[Event]:
+        """What the NodeManager of a rack has retained; None: what others than NodeManagers have."""
+        its = [event for event in self._retained if self._rack_of(event) == rack]
+        self._retained = [event for event in self._retained if self._rack_of(event) != rack]
         return its
 
     def carry_out(self, order: Command) -> None:
@@ -199,29 +199,29 @@ class RestartableDriver(VirtualDriver):
         self.stopped[rack] = []
 
     def manager_goes_on(self, rack: RackId, is_wanted: Callable[[Command], bool]) -> None:
-        """It goes on: it hears its orders, and tells what has happened meanwhile.
+        """It goes on: it receives its orders, and reports what has happened meanwhile.
 
         ``is_wanted`` says whether one of them is still to be carried out.
         """
         orders = self.stopped.pop(rack)
         # These nodes came back meanwhile: what was ordered before is not for them.
-        back = {event.node for event in self._kept if isinstance(event, NodeJoined)}
+        back = {event.node for event in self._retained if isinstance(event, NodeJoined)}
         orders = [order for order in orders if _node_of(order) not in back]
         super()._carry_out([order for order in orders if is_wanted(order)])
-        if not self.is_down and rack not in self.away:
-            self.tell(self.take_kept(rack))
+        if not self.is_down and rack not in self.missing:
+            self.feed_all(self.take_retained(rack))
 
     def _comes_later(self, event: Event) -> bool:
         rack = self._rack_of(event)
         if rack is None and isinstance(event, NodeLost):
             for orders in self.stopped.values():
                 orders[:] = [order for order in orders if _node_of(order) != event.node]
-        return rack in self.away or rack in self.stopped
+        return rack in self.missing or rack in self.stopped
 
     # ---------------------------------------------------------------------------------------------
     def _feed(self, event: Event) -> None:
         if self.is_down:  # it died at an event before
-            self._keep(event)
+            self._retain(event)
             return
         if isinstance(event, _OF_NODES):
             known = self.core.state.nodes.get(event.node)
@@ -241,17 +241,17 @@ class RestartableDriver(VirtualDriver):
             self._die(crash)
 
     def _carry_out(self, commands: Sequence[Command]) -> None:
-        if not (self.away or self.stopped):
+        if not (self.missing or self.stopped):
             super()._carry_out(commands)
             return
         for command in commands:
-            if self._is_heard(command):
+            if self._is_delivered(command):
                 super()._carry_out([command])
             elif type(command) in self.halves:
                 self.halves[type(command)][0](command)
 
     def _carry_out_some(self, commands: Sequence[Command], crash: DaemonDown) -> None:
-        """Carry out what went out before it died, of which the network may have heard more or less.
+        """Carry out what went out before it died; the network may have received more or less of it.
 
         Each connection is in order, but none waits for another.
         """
@@ -265,17 +265,19 @@ class RestartableDriver(VirtualDriver):
         for command in commands[network:others]:
             if type(command) not in self.halves:
                 self._carry_out([command])
-            elif (hears := self.halves[type(command)][1]) is not None and self._is_heard(command):
-                hears(command)
+            elif (receive := self.halves[type(command)][1]) is not None and self._is_delivered(
+                command
+            ):
+                receive(command)
 
-    def _is_heard(self, command: Command) -> bool:
-        """Whether whoever it is for hears it now; one that is stopped will hear it later."""
+    def _is_delivered(self, command: Command) -> bool:
+        """Whether it arrives now; one that is stopped will receive it later."""
         if isinstance(command, CancelFlow):
             for orders in self.stopped.values():
                 orders[:] = [order for order in orders if not _starts(order, command.flow)]
         node = _node_of(command)
         rack = None if node is None else rack_of(node)
-        if rack in self.away:
+        if rack in self.missing:
             return False
         if rack in self.stopped:
             self.stopped[rack].append(command)
@@ -286,7 +288,7 @@ class RestartableDriver(VirtualDriver):
         self.is_down = True
         self.epoch += 1
         self._timers.clear()
-        self.away.clear()
+        self.missing.clear()
         for orders in self.stopped.values():
             orders.clear()  # of a connection that is broken
         journal, lost = self.journal, list[Event]()
@@ -295,10 +297,10 @@ class RestartableDriver(VirtualDriver):
         while len(lost) < crash.lost and journal and not journal[-1].commands:
             lost.append(journal.pop().event)
         again = [each.event for each in journal[max(0, len(journal) - crash.again) :]]
-        before, self._kept = self._kept, []
+        before, self._retained = self._retained, []
         facts = [event for event in again if isinstance(event, FACTS)]
         for event in (*facts, *reversed(lost), *before):
-            self._keep(event)
+            self._retain(event)
         self._heap.after(crash.lasts_s, self._restart, crash)
 
     def _restart(self, crash: DaemonDown) -> None:
@@ -317,17 +319,17 @@ class RestartableDriver(VirtualDriver):
 
     def _go_on(self) -> None:
         self.is_down = self._is_stopped = False
-        kept, self._kept = self._kept, []
-        self.hears_late = True
-        self.tell(kept)
-        self.hears_late = False
+        retained, self._retained = self._retained, []
+        self.is_late = True
+        self.feed_all(retained)
+        self.is_late = False
 
-    def _keep(self, event: Event) -> None:
+    def _retain(self, event: Event) -> None:
         if self._is_stopped or not isinstance(event, _LOST_WITH_IT):
-            self._kept.append(event)
+            self._retained.append(event)
 
     def _rack_of(self, event: Event) -> RackId | None:
-        """The rack whose NodeManager tells an event; None if somebody else does, or any may."""
+        """The rack whose NodeManager reports an event; None if somebody else does, or any may."""
         if isinstance(event, NodeJoined | NodeRestarted | SlotsChanged):
             return rack_of(event.node)
         if isinstance(event, FlowFact):

@@ -90,7 +90,7 @@ class SlotAccount:
                 self._held[node] = {}
             case AttemptSucceeded() | AttemptFailed() | AttemptKilled():
                 if self._reserved.pop(event.attempt, None) is None:
-                    where = self._where.pop(event.attempt, None)  # None: it is told again
+                    where = self._where.pop(event.attempt, None)  # None: it is sent again
                     if where is not None:
                         self._held[where].pop(event.attempt, None)
         for command in commands:
@@ -232,12 +232,12 @@ class Laws:
         if job is None or known is None:
             return  # the job ended before this attempt
         name, task = task_place(event.attempt)
-        work = job.stages[name]
+        work = job[name]
         wanted = work.blocks[task][1] if work.blocks else 0
         for source in work.reads:
             for other in known.stages[source].tasks:
                 if other.counted:
-                    wanted += job.stages[source].partition_bytes(other.index)[task]
+                    wanted += job[source].partition_bytes(other.index)[task]
         if event.input_bytes != wanted:
             raise InvariantError(f"{event.attempt} read {event.input_bytes} bytes of {wanted}")
 
@@ -248,7 +248,7 @@ class Laws:
         winners = [task_of(attempt) for attempt in command.winners]
         if sorted(winners) != sorted(wanted):
             raise InvariantError(f"{command.job} is committed with {winners}: need one each")
-        work = self._run.workers.jobs[command.job].stages
+        work = self._run.workers.jobs[command.job]
         output = map(task_place, command.winners)
         self._committed_bytes[command.job] = sum(
             [work[stage].output_bytes[task] for stage, task in output]
@@ -320,7 +320,7 @@ class Laws:
         if any(circuits > 1 for circuits in ports.values()):
             raise InvariantError(f"at {fabric.now_s} s ports have {ports} circuits: need one each")
         before_s, before, capacities = self._last_check
-        if self._was_stopped:  # it has heard of other capacities at any time since then
+        if self._was_stopped:  # it has received other capacities at any time since then
             self._was_stopped, capacities = False, {}
         network = self._run.network
         carried = (network if isinstance(network, FaultyNetwork) else fabric).bytes_by_link()

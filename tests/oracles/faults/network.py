@@ -1,13 +1,12 @@
 """A simulated network that may be stopped or die, as may daemons that hold ends of its flows.
 
-the network is stopped   It hears its orders when it goes on.  Its clock has gone on, so what
+the network is stopped   It receives its orders when it goes on.  Its clock has gone on, so what
                          would have been granted is so then (``netemu.emulator.process``).
 the network dies         Its flows stop where they are.  As on a cluster (``netemu.client``), each
-                         sender tells its successor its own flows and what it was granted of them,
-                         at its own moment; the ResourceManager says which coflows and flows of
-                         jobs there are.  A flow of a job goes on once both have; until then nothing
-                         of it is granted.  What comes of what they say is decided by the emulator's
-                         own ledger.
+                         sender registers its own flows with its successor, and what it was granted
+                         of them, at its own moment; the ResourceManager sends which coflows and
+                         flows of jobs are open.  A flow of a job goes on once both have; until
+                         then nothing of it is granted.  The emulator's own ledger merges the two.
 a daemon is stopped      It moves no bytes: a flow of which it holds an end is granted, and ends
                          when it goes on.
 
@@ -19,7 +18,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any
+from itertools import repeat
+from typing import Any, cast
 
 import msgspec
 
@@ -44,8 +44,8 @@ from railyard.simulator.clock import EventHeap
 from railyard.simulator.network import LinkWatch, OnEnd, SimulatedNetwork
 
 
-class Untold(msgspec.Struct, frozen=True):
-    """A flow that its sender has yet to tell."""
+class PendingFlow(msgspec.Struct, frozen=True):
+    """A flow that its sender has yet to register."""
 
     spec: FlowSpec
     sent_bytes: int = 0  #: what its sender was granted over all networks before
@@ -54,57 +54,57 @@ class Untold(msgspec.Struct, frozen=True):
 
 
 class Successor:
-    """It is not there at first, and then knows no flows; ``waiting`` are those that there are.
+    """It is not up at first, and then knows no flows; ``waiting`` are those that are open.
 
-    Whatever is new before it is there is told to it then.
+    What is opened before it is up is registered then.
     """
 
     def __init__(
         self,
         fabric: Fabric,
         pasts: Mapping[CoflowId, CoflowPast],
-        waiting: Iterable[Untold],
+        waiting: Iterable[PendingFlow],
     ) -> None:
         self._fabric = fabric
         self._ledger = Ledger(fabric, 1, pasts)
-        self._untold = {each.spec.flow: each for each in waiting}
-        self._flows = {flow: each.spec for flow, each in self._untold.items()}  #: not over yet
-        #: processes that have yet to tell it their flows
-        self._silent: dict[str, None] = {}
-        self._granted = {flow: each.sent_bytes for flow, each in self._untold.items()}
+        self._pending = {each.spec.flow: each for each in waiting}
+        self._flows = {flow: each.spec for flow, each in self._pending.items()}  #: not over yet
+        #: processes that have yet to register their flows
+        self._awaited: dict[str, None] = {}
+        self._granted = {flow: each.sent_bytes for flow, each in self._pending.items()}
         self.is_there = False
-        self.is_resumed = False  #: whether the ResourceManager has told it its coflows
+        self.is_resumed = False  #: whether the ResourceManager has sent its coflows
 
     @property
     def knows_all(self) -> bool:
         """Whether it is from now on as if there had been no other before."""
-        return self.is_resumed and not self._silent
+        return self.is_resumed and not self._awaited
 
     def pasts(self) -> dict[CoflowId, CoflowPast]:
         """What another network should know of coflows, if it comes in place of this one."""
         return self._ledger.pasts()
 
-    def untold(self) -> Mapping[FlowId, Untold]:
-        """Flows that it was not told yet; read only."""
-        return self._untold
+    def pending(self) -> Mapping[FlowId, PendingFlow]:
+        """Flows that are not registered yet; read only."""
+        return self._pending
 
-    # What it is told -----------------------------------------------------------------------------
+    # Registration --------------------------------------------------------------------------------
     def begin(self) -> list[str]:
-        """It is there; returns who has to tell it flows."""
+        """It is up; returns the processes that have to register flows."""
         self.is_there = True
-        self._silent = dict.fromkeys(sender_of(spec) for spec in self._flows.values())
-        return list(self._silent)
+        self._awaited = dict.fromkeys(sender_of(spec) for spec in self._flows.values())
+        return list(self._awaited)
 
-    def tells(self, sender: str) -> None:
-        """A sender tells all its flows; does nothing if it has done so."""
-        if sender in self._silent:
-            del self._silent[sender]
-            for each in [u for u in self._untold.values() if sender_of(u.spec) == sender]:
-                self._tell(each)
+    def reregister(self, sender: str) -> None:
+        """A sender registers all its flows; does nothing if it has done so."""
+        if sender in self._awaited:
+            del self._awaited[sender]
+            for each in [u for u in self._pending.values() if sender_of(u.spec) == sender]:
+                self._reopen(each)
             self._check_grants()
 
     def resume(self, coflows: Iterable[CoflowId], flows: Iterable[FlowSpec]) -> None:
-        """The ResourceManager says which coflows, and which flows of them, there are."""
+        """The ResourceManager sends which coflows, and which flows of them, are open."""
         self._ledger.resume(coflows, flows)
         self.is_resumed = True
         self._check_grants()
@@ -114,9 +114,9 @@ class Successor:
         return flow in self._flows
 
     def handle(self, order: Order | None, now_s: float) -> list[Finished]:
-        """Let time pass, or hear what is new; returns the flows that were granted all their bytes.
+        """Let time pass, or take an order; returns the flows that were granted all their bytes.
 
-        A coflow that the ResourceManager has yet to tell will be among all that it tells.
+        A coflow is left out until the ResourceManager has sent all.
         """
         match order:
             case None:
@@ -124,9 +124,9 @@ class Successor:
             case StartFlows():
                 self._start(order.flows)
             case FlowRows():
-                self._start(order.specs(list(self._fabric.network.node_number)))
+                self._start(specs_of(order, list(self._fabric.network.node_number)))
             case CloseFlow():
-                self._untold.pop(order.flow, None)
+                self._pending.pop(order.flow, None)
                 self._granted.pop(order.flow, None)
                 self._ledger.close(order.flow)
                 self._flows.pop(order.flow, None)
@@ -141,9 +141,9 @@ class Successor:
     def _start(self, specs: Iterable[FlowSpec]) -> None:
         for spec in specs:
             self._flows[spec.flow] = spec
-            each = self._untold[spec.flow] = Untold(spec, is_ordered=self.is_resumed)
-            if self.is_there and sender_of(spec) not in self._silent:
-                self._tell(each)
+            each = self._pending[spec.flow] = PendingFlow(spec, is_ordered=self.is_resumed)
+            if self.is_there and sender_of(spec) not in self._awaited:
+                self._reopen(each)
 
     def _advance(self, now_s: float) -> list[Finished]:
         self._ledger.advance(now_s)
@@ -161,8 +161,8 @@ class Successor:
                 what = f"was granted {granted_bytes} bytes, and goes on from {sent_bytes}"
                 raise InvariantError(f"{flow} {what}")
 
-    def _tell(self, each: Untold) -> None:
-        del self._untold[each.spec.flow]
+    def _reopen(self, each: PendingFlow) -> None:
+        del self._pending[each.spec.flow]
         spec, ledger, peer = each.spec, self._ledger, sender_of(each.spec).encode()
         if not is_fetch(spec):
             ledger.open(spec, peer, again=each.is_known, sent_bytes=each.sent_bytes)
@@ -186,16 +186,17 @@ class FaultyNetwork(SimulatedNetwork):
         super().__init__(make_fabric(), heap, latency_s)
         self._make_fabric = make_fabric
         self._carrier: Fabric | Successor = self.fabric
-        self.is_stopped = False  #: whether it hears and grants nothing just now, and goes on later
+        self.is_stopped = False  #: whether it receives and grants nothing, and goes on later
         #: called with flows that are about to start, if there is somebody to call
         self.on_start: Callable[[Sequence[FlowSpec]], None] | None = None
+        self._coflows: dict[CoflowId, None] = {}  #: those that are open
         self._dead: list[Fabric] = []  #: fabrics of networks that have died
         self._sent_before: dict[FlowId, int] = {}  #: {flow: bytes it had sent over dead fabrics}
         self._arrived_bytes = 0
         self._mail = Mailbox()  #: of the network, since it was stopped last
-        self._closing: set[FlowId] = set()  #: flows that it has yet to hear are cancelled
+        self._closing: set[FlowId] = set()  #: flows whose cancellation it has yet to receive
         #: of daemons that are stopped; by a flow's name, of its reader's NodeManager, which has
-        #: not heard of that flow
+        #: not received the order for it
         self._stopped: dict[str, Mailbox] = {}
 
     # Counted over all fabrics ---------------------------------------------------------------------
@@ -243,27 +244,27 @@ class FaultyNetwork(SimulatedNetwork):
 
     @property
     def is_down(self) -> bool:
-        """Whether it is dead, stopped, or was not told yet what there is."""
+        """Whether it is dead, stopped, or does not know yet what is open."""
         return self.is_stopped or self._successor is not None
 
-    # What is heard late ---------------------------------------------------------------------------
+    # Orders that arrive late ----------------------------------------------------------------------
     def stop(self, fault: DaemonStopped) -> None:
         """It is stopped for a while; does nothing if it is dead, or stopped already.
 
-        If it hears orders before it looks at its clock, flows count from when they were opened;
+        If it takes orders before it looks at its clock, flows count from when they were opened;
         otherwise all count from when it goes on.
         """
         if not self.is_down:
             self.is_stopped, self._mail = True, Mailbox()
-            self._heap.after(fault.lasts_s, self._go_on, self._mail, fault.hears_first)
+            self._heap.after(fault.lasts_s, self._go_on, self._mail, fault.orders_first)
 
-    def _go_on(self, mail: Mailbox, hears_first: bool) -> None:
-        """Hear all orders, in turn; those given close together count as given together."""
+    def _go_on(self, mail: Mailbox, orders_first: bool) -> None:
+        """Take all orders, in turn; those given close together count as given together."""
         if self._mail is not mail or not self.is_stopped:
             return  # it has died since
         self.is_stopped = False
         now_s = self._heap.now_s
-        ended = [] if hears_first else self._caught_up(now_s)
+        ended = [] if orders_first else self._caught_up(now_s)
         granted_s = self.fabric.now_s
         for number, (order, given_s) in enumerate(mail.orders):
             at_s = min(given_s, now_s)
@@ -279,10 +280,10 @@ class FaultyNetwork(SimulatedNetwork):
         """Advance the fabric; returns the flows that have ended and that somebody waits for."""
         return [end for end in self._advanced(now_s) if end.flow not in self._closing]
 
-    def hears(self, call: Callable[[], object]) -> None:
-        """Have this called when the network hears of it."""
+    def when_received(self, call: Callable[[], object]) -> None:
+        """Have this called when the network receives it."""
         if self.is_stopped:
-            self._mail.tell(call)
+            self._mail.put(call)
         else:
             call()
 
@@ -291,21 +292,21 @@ class FaultyNetwork(SimulatedNetwork):
             self.on_start(order.flows)
         if self.is_stopped:
             given_s = self._heap.now_s if isinstance(order, StartFlows | FlowRows) else math.inf
-            self._mail.tell(partial(self._hear, order), given_s)
+            self._mail.put(partial(self._receive, order), given_s)
         else:
-            self._hear(order)
+            self._receive(order)
 
-    def _hear(self, order: Order) -> None:
+    def _receive(self, order: Order) -> None:
         self._carrier.handle(order, self.fabric.now_s)
 
     def _close(self, spec: FlowSpec) -> None:
         if self.is_stopped:
             self._closing.add(spec.flow)
-            self._mail.tell(partial(self._close, spec))
+            self._mail.put(partial(self._close, spec))
         else:
             self._closing.discard(spec.flow)
             if self._carrier.is_open(spec.flow):
-                self._hear(CloseFlow(flow=spec.flow))
+                self._receive(CloseFlow(flow=spec.flow))
                 self.cancelled += 1
                 self.lost_bytes += spec.size_bytes - self._sent_before.pop(spec.flow, 0)
 
@@ -328,9 +329,9 @@ class FaultyNetwork(SimulatedNetwork):
         """The network dies: nothing is sent until its successor, with a fresh fabric, is there."""
         if self.is_stopped:
             self.is_stopped = False
-            self._mail.go_on()  # nothing is sent any more: its successor is told what there is
+            self._mail.go_on()  # nothing is sent any more: its successor learns what is open
         for flow in [flow for flow in self._flows if flow in self._stopped]:
-            self.cancel(flow)  # nobody will tell its successor of these
+            self.cancel(flow)  # nobody will register these with its successor
         dead, before = self.fabric, self._successor
         self.fabric = fresh = self._make_fabric()
         self._dead.append(dead)
@@ -338,8 +339,8 @@ class FaultyNetwork(SimulatedNetwork):
         for link, bytes_per_s in dead.changed_capacities().items():
             if math.isfinite(bytes_per_s):
                 fresh.handle(SetCapacity(link=link, bytes_per_s=bytes_per_s), fresh.now_s)
-        untold = {} if before is None else before.untold()
-        waiting = list[Untold]()
+        pending = {} if before is None else before.pending()
+        waiting = list[PendingFlow]()
         for flow, (spec, _) in self._flows.items():
             if dead.is_open(flow):
                 sent_bytes = dead.sent_bytes(flow)
@@ -347,37 +348,37 @@ class FaultyNetwork(SimulatedNetwork):
                 self._sent_before[flow] = sent_bytes
             elif before is None or not before.is_open(flow):
                 continue  # all of it was sent, or it needs no network
-            is_known = flow not in untold or untold[flow].is_known
-            waiting.append(Untold(spec, self._sent_before.get(flow, 0), is_known))
+            is_known = flow not in pending or pending[flow].is_known
+            waiting.append(PendingFlow(spec, self._sent_before.get(flow, 0), is_known))
         pasts = dead.pasts() if before is None else before.pasts()
         self._carrier = Successor(fresh, pasts, waiting)
 
     def come_back(self) -> list[str]:
-        """There is a successor; returns who has to tell it flows, beside the ResourceManager."""
+        """There is a successor; returns who has to register flows, beside the ResourceManager."""
         assert self._successor is not None, "it has not died"
         return self._successor.begin()
 
     @property
     def awaits_coflows(self) -> bool:
-        """Whether it is a successor that the ResourceManager has yet to tell what there is."""
+        """Whether it is a successor to which the ResourceManager has yet to send what is open."""
         return self._successor is not None and not self._successor.is_resumed
 
     def resume(self, coflows: Iterable[CoflowId], flows: Iterable[FlowSpec]) -> None:
-        """The ResourceManager tells a successor which coflows and flows of them there are.
+        """The ResourceManager sends a successor which coflows and flows of them are open.
 
-        Does nothing where it has been told all by everybody.
+        Does nothing where everything is registered.
         """
         if self._successor is not None and self._successor.is_there:
             self._successor.resume(coflows, flows)
-            self._look_if_told()
+            self._check_complete()
 
-    def tells(self, sender: str) -> None:
-        """A sender tells a successor its flows, unless it has, or is stopped."""
+    def reregister(self, sender: str) -> None:
+        """A sender registers its flows with a successor, unless it has, or is stopped."""
         if self._successor is not None and sender not in self._stopped:
-            self._successor.tells(sender)
-            self._look_if_told()
+            self._successor.reregister(sender)
+            self._check_complete()
 
-    def _look_if_told(self) -> None:
+    def _check_complete(self) -> None:
         if self._successor is not None and self._successor.knows_all:
             self._carrier = self.fabric
 
@@ -388,19 +389,19 @@ class FaultyNetwork(SimulatedNetwork):
         Then, at once, it sends or takes what was granted meanwhile.
         """
         mail = self._stopped[fault.target] = Mailbox()
-        mail.tell(goes_on)
+        mail.put(goes_on)
         self._heap.after(fault.lasts_s, self._daemon_goes_on, fault.target, mail)
 
     def _daemon_goes_on(self, daemon: str, mail: Mailbox) -> None:
         if self._stopped.get(daemon) is mail:  # otherwise it has died since
             del self._stopped[daemon]
             mail.go_on()
-            self.tells(daemon)
+            self.reregister(daemon)
 
-    def daemon_is_gone(self, daemon: str) -> None:
+    def daemon_lost(self, daemon: str) -> None:
         """It has died, stopped or not, and its flows were ended."""
         self._stopped.pop(daemon, None)
-        self.tells(daemon)
+        self.reregister(daemon)
 
     def _arrived(self, flow: FlowId) -> None:
         if not self._stands_still(flow):
@@ -415,7 +416,7 @@ class FaultyNetwork(SimulatedNetwork):
             spec, _ = self._flows[flow]
             for daemon in (flow, *daemons_of(spec)):
                 if daemon in self._stopped:
-                    self._stopped[daemon].tell(partial(self._moves, spec))
+                    self._stopped[daemon].put(partial(self._moves, spec))
                     return True
         return False
 
@@ -448,38 +449,64 @@ class FaultyNetwork(SimulatedNetwork):
         self._stopped.pop(flow, None)
         super().cancel(flow)
 
+    # Coflows --------------------------------------------------------------------------------------
+    def coflows(self) -> list[CoflowId]:
+        """Those that are open."""
+        return list(self._coflows)
+
+    def open_coflow(self, coflow: CoflowId) -> None:
+        self._coflows[coflow] = None
+        super().open_coflow(coflow)
+
+    def close_coflow(self, coflow: CoflowId) -> None:
+        """Cancel all open flows of a coflow, then the coflow."""
+        del self._coflows[coflow]
+        super().close_coflow(coflow)
+
     def _flows_of(self, coflow: CoflowId) -> Sequence[FlowId]:
         known = [flow for flow, (spec, _) in self._flows.items() if spec.coflow == coflow]
         if self.is_down:
             return known
         return [flow for flow in known if self.fabric.is_open(flow) or flow in self._stopped]
 
-    def _at_node(self, node: NodeId, which: Callable[[OnEnd], bool]) -> list[FlowId]:
-        """Those that are held go on: nobody but the network has any part in them."""
-        return [flow for flow in super()._at_node(node, which) if flow not in self._stopped]
+    def end_flows_of(
+        self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
+    ) -> None:
+        """End all flows from or to a node, or some of them, with the reason.
+
+        Those that are held go on: nobody but the network has any part in them.
+        """
+        ends = [
+            flow
+            for flow, (at, on_end) in self._flows.items()
+            if node in (at.src, at.dst) and which(on_end) and flow not in self._stopped
+        ]
+        self._end(ends, reason)
 
 
 class FaultyLinkWatch(LinkWatch):
-    """Looks at the links of a network that may be stopped or die."""
+    """Observes the links of a network that may be stopped or die."""
 
     _network: FaultyNetwork
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._not_before_s = 0.0  #: of the next look
-        self._asked = 0  #: how often a ResourceManager that was restarted has asked
+        self._not_before_s = 0.0  #: of the next observation
+        self._requests = 0  #: requests of ResourceManagers that were restarted
 
     def begin_again(self, known: Mapping[str, LinkState]) -> None:
         """Report what differs from what a ResourceManager that was restarted knows."""
-        self._asked += 1
-        self._answer(known, self._asked)
+        self._requests += 1
+        self._answer(known, self._requests)
 
-    def _answer(self, known: Mapping[str, LinkState], asked: int) -> None:
-        if self._network.is_stopped:  # it hears later what it was asked
-            self._network.hears(partial(self._heap.after, 0.0, self._answer, known, asked))
+    def _answer(self, known: Mapping[str, LinkState], request: int) -> None:
+        if self._network.is_stopped:  # it receives the request later
+            self._network.when_received(
+                partial(self._heap.after, 0.0, self._answer, known, request)
+            )
             return
-        if asked != self._asked:
-            return  # whoever asked is dead
+        if request != self._requests:
+            return  # the ResourceManager that made it is dead
         self._observed = ObservedLinks(self._network.fabric.network, self._change)
         self._observed.look(self._network.fabric)
         links = self._observed.all()
@@ -496,14 +523,30 @@ class FaultyLinkWatch(LinkWatch):
         if not self._network.is_stopped:
             super().review()
 
-    def _look(self) -> None:
-        """Not while it is stopped: it looks when it goes on; nor if it was asked in between."""
+    def _observe(self) -> None:
+        """Not while it is stopped, but when it goes on; nor if there was a request in between."""
         if self._network.is_stopped or self._heap.now_s < self._not_before_s:
-            self._looking = False
+            self._is_planned = False
         else:
-            super()._look()
+            super()._observe()
 
 
 def _sums(parts: Sequence[dict[str, int]]) -> dict[str, int]:
     """The sums of the values of each key."""
     return {name: sum(each.get(name, 0) for each in parts) for part in parts for name in part}
+
+
+def specs_of(rows: FlowRows, nodes: Sequence[NodeId]) -> Iterator[FlowSpec]:
+    """The flows of an order in arrays, one by one."""
+    columns = rows.src.tolist(), rows.dst.tolist(), rows.size_bytes.tolist()
+    rest = rows.coflow.tolist(), rows.asks or repeat((1.0, ()))
+    for name, src, dst, size, coflow, ask in zip(rows.names, *columns, *rest, strict=False):
+        yield FlowSpec(
+            flow=cast("FlowId", name),
+            src=nodes[src],
+            dst=nodes[dst],
+            size_bytes=size,
+            coflow=rows.coflows[coflow],
+            weight=ask[0],
+            priority=ask[1],
+        )

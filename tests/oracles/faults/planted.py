@@ -16,11 +16,11 @@ import msgspec
 from railyard.cluster.messages import AttemptSucceeded, FetchOutput, LaunchAttempt
 from railyard.cluster.messaging.wire import Message
 from railyard.dfs.namenode.blockmap import BlockMap
-from railyard.dfs.namenode.journal import MemoryJournal
 from railyard.netemu.fabric.fabric import Fabric, Order, TakeUpFlow
 from railyard.netemu.messages import SetCapacity
 from railyard.oracles.faults import simulation as settling
 from railyard.oracles.faults.driver import RestartableDriver
+from railyard.oracles.faults.memoryjournal import MemoryJournal
 from railyard.oracles.faults.workers import FaultyWorkers
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.cluster import ClusterState
@@ -30,14 +30,14 @@ from railyard.simulator.nodemanagers import NodeManagers
 Patch = tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]]
 
 
-def _lost_event(keep: Callable[..., Any]) -> Callable[..., Any]:
-    """What succeeded while the ResourceManager was away is not told to its successor."""
+def _lost_event(retain: Callable[..., Any]) -> Callable[..., Any]:
+    """What succeeded while the ResourceManager was down is not reported to its successor."""
 
-    def kept(self: RestartableDriver, event: Any) -> None:
+    def retained(self: RestartableDriver, event: Any) -> None:
         if not isinstance(event, AttemptSucceeded):
-            keep(self, event)
+            retain(self, event)
 
-    return kept
+    return retained
 
 
 def _double_grant(handle: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,12 +52,12 @@ def _double_grant(handle: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _forgotten_replica(joined: Callable[..., Any]) -> Callable[..., Any]:
-    """A DataNode that registers with several blocks is not heard about the last one."""
+    """A DataNode that registers with several blocks is not recorded with the last one."""
     return lambda self, node, held: joined(self, node, tuple(held)[: max(1, len(held) - 1)])
 
 
 def _slot_kept(release: Callable[..., Any]) -> Callable[..., Any]:
-    """The slot of an attempt that was asked to end is not free again."""
+    """The slot of an attempt that was killed is not free again."""
 
     def released(self: ClusterState, attempt: Any) -> None:
         free = attempt.node.free
@@ -74,7 +74,7 @@ def _output_used_twice(_: Callable[..., Any]) -> Callable[..., Any]:
     return lambda _, command: (len(command.outputs), command.size_bytes)
 
 
-def _order_told_twice(settle: Callable[..., Any]) -> Callable[..., Any]:
+def _order_repeated(settle: Callable[..., Any]) -> Callable[..., Any]:
     """After a restart, whatever runs is launched again."""
 
     def settled(core: Any, held: Any) -> Any:
@@ -83,18 +83,18 @@ def _order_told_twice(settle: Callable[..., Any]) -> Callable[..., Any]:
     return settled
 
 
-def _order_not_told(settle: Callable[..., Any]) -> Callable[..., Any]:
+def _order_dropped(settle: Callable[..., Any]) -> Callable[..., Any]:
     """After a restart, what was never launched is not launched."""
     return _without(settle, LaunchAttempt)
 
 
-def _reader_not_told(settle: Callable[..., Any]) -> Callable[..., Any]:
-    """After a restart, a fetch of which the network alone has heard stays so."""
+def _fetch_not_ordered(settle: Callable[..., Any]) -> Callable[..., Any]:
+    """After a restart, a fetch that the network alone has received stays so."""
     return _without(settle, FetchOutput)
 
 
-def _network_not_told(_: Callable[..., Any]) -> Callable[..., Any]:
-    """After a restart, a fetch of which the reader's NodeManager alone has heard stays so."""
+def _flow_not_opened(_: Callable[..., Any]) -> Callable[..., Any]:
+    """After a restart, a fetch that the reader's NodeManager alone has received stays so."""
     return _nothing
 
 
@@ -161,15 +161,15 @@ def _nothing(*_: Any) -> None:
 
 #: {bug: what is patched, its attribute, how}
 PLANTED: dict[str, Patch] = {
-    "a lost event": (RestartableDriver, "_keep", _lost_event),
+    "a lost event": (RestartableDriver, "_retain", _lost_event),
     "a double grant": (Fabric, "handle", _double_grant),
     "a forgotten replica": (BlockMap, "node_joined", _forgotten_replica),
     "a slot that is never free again": (ClusterState, "release", _slot_kept),
     "an output used twice": (NodeManagers, "news_of", _output_used_twice),
-    "an order told twice": (settling, "settle_with", _order_told_twice),
-    "an order never told": (settling, "settle_with", _order_not_told),
-    "a fetch that the network never opens": (FaultyWorkers, "open_all", _network_not_told),
-    "a fetch of which its reader is never told": (settling, "settle_with", _reader_not_told),
+    "an order given twice": (settling, "settle_with", _order_repeated),
+    "an order never given": (settling, "settle_with", _order_dropped),
+    "a fetch that the network never opens": (FaultyWorkers, "open_all", _flow_not_opened),
+    "a fetch that its reader is never ordered": (settling, "settle_with", _fetch_not_ordered),
     "a commit called failed": (
         "railyard.simulator.submissions",
         "commit_refused",

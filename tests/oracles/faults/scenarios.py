@@ -49,7 +49,7 @@ class Scenario:
         if isinstance(self.run, FaultySimulation):
             driver = self.run.driver
             driver.on_rebuilt = self._rebuilt
-            self.laws.is_late = lambda: driver.hears_late
+            self.laws.is_late = lambda: driver.is_late
 
     def go(self) -> Simulation:
         """Run to the end, checking all laws."""

@@ -305,7 +305,7 @@ def small_schedule(scheduler: str, seed: int) -> Schedule:
         else fault
         for fault in faults
     ]
-    faults = [_half_heard(toss, fault) for fault in faults]
+    faults = [_half_delivered(toss, fault) for fault in faults]
     faults += _stopped_manager(random.Random(f"{scheduler} {seed} pause"), topology)
     faults += _other_stops(random.Random(f"{scheduler} {seed} stops"), topology)
     return Schedule(
@@ -350,8 +350,8 @@ def _fault(dice: random.Random, topology: Topology) -> Fault:
     )
 
 
-def _half_heard(dice: random.Random, fault: Fault) -> Fault:
-    """The network may hear more or less of a dying ResourceManager's last orders than others do."""
+def _half_delivered(dice: random.Random, fault: Fault) -> Fault:
+    """The network may receive more or less of a dying ResourceManager's last orders than others."""
     if not isinstance(fault, DaemonDown) or fault.target != "resourcemanager":
         return fault
     if (fault.lost and not fault.sent) or dice.random() < 0.5:
@@ -371,8 +371,10 @@ def _other_stops(dice: random.Random, topology: Topology) -> list[Fault]:
     stops: list[Fault] = []
     if dice.random() < _STOPPED_NETWORK:
         at_s, lasts_s = dice.uniform(0.001, 1.8), dice.choice((0.01, 0.1, 0.4, 1.2))
-        hears_first = dice.random() < 0.5
-        stop = DaemonStopped(target="network", at_s=at_s, lasts_s=lasts_s, hears_first=hears_first)
+        orders_first = dice.random() < 0.5
+        stop = DaemonStopped(
+            target="network", at_s=at_s, lasts_s=lasts_s, orders_first=orders_first
+        )
         stops.append(_among_flows(dice, stop))
     if dice.random() < _STOPPED_DATA_NODE:
         stops.append(_among_flows(dice, _stopped_in_rack(dice, topology, DATA_NODE)))

@@ -2,18 +2,18 @@
 
     resourcemanager   its successor replays its journal, and settles the rest with all others
     namenode          its successor has its journal's files; DataNodes register with their blocks
-    network           flows stop where they are, and go on once those who send have told them
-    nodemanager-r0    its attempts are gone, its successor finds its map output, or most of it;
+    network           flows stop where they are, and go on once their senders have registered them
+    nodemanager-r0    its attempts are lost, its successor finds its map output, or most of it;
                       blocks on its disks stay readable
     datanode-r0       its blocks can't be read; attempts go on
 
-One that is stopped (SIGSTOP) hears what was said meanwhile when it goes on.  Attempts of a
-NodeManager that is stopped go on; what they tell is told later, and fetches from it end then.  A
+One that is stopped (SIGSTOP) receives what was sent meanwhile when it goes on.  Attempts of a
+NodeManager that is stopped go on; what they report is sent later, and fetches from it end then.  A
 network that is stopped grants nothing, and then all at once that it would have granted.  Blocks
 stand still that a DataNode sends or receives which is stopped.
 
 As ``resourcemanager.process`` does, a restarted ResourceManager settles the difference between what
-its core knows and what the others say that they have.
+its core knows and what the others register.
 
 Not here: faults of nodes, disks and links (``railyard.simulator.faults``).
 """
@@ -66,7 +66,6 @@ from railyard.resourcemanager.core.joblife import commit_order
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.resourcemanager.driving.orders import settle_with
 from railyard.resourcemanager.interface.commands import CloseCoflow, EndJob, OpenCoflow
-from railyard.resourcemanager.interface.recipe import LinksConfig
 from railyard.simulator.blockstore import OnMoved
 from railyard.simulator.clock import EventHeap, EventPriority
 from railyard.simulator.faults import Faults
@@ -78,8 +77,8 @@ from railyard.simulator.submissions import Submissions
 _AGAIN_S = 0.1
 
 
-def tell_network(core: Core, workers: FaultyWorkers) -> None:
-    """Tell a successor what there is, as ``resourcemanager.process.network`` does."""
+def resume_network(core: Core, workers: FaultyWorkers) -> None:
+    """Send a successor what is open, as ``resourcemanager.process.network`` does."""
     orders = [fetch.start_order for fetch in core.fetches.values()]
     flows = [flow_of(order) for order in orders if order.src != order.dst]
     workers.network.resume(core.open_coflows, flows)
@@ -127,7 +126,7 @@ class FaultySubmissions(Submissions):
         self._over: dict[JobId, None] = {}  #: jobs that have ended
 
     def submit(self, job: JobId, wanted: WorkloadJob) -> None:
-        """Submit a job, once the NameNode can say where the input is."""
+        """Submit a job, once the NameNode knows where the input is."""
         store = cast("FaultyBlockStore", self._store)
         if store.is_down:
             store.when_back(partial(self.submit, job, wanted))
@@ -138,7 +137,7 @@ class FaultySubmissions(Submissions):
         """Have done what a ResourceManager that died may not have done any more.
 
         As ``resourcemanager.process.main`` has: jobs are committed and discarded again, blocks
-        moved again, and clients told of the ends of jobs.
+        moved again, and clients notified of the ends of jobs.
         """
         core = self._driver.core
         state = core.state
@@ -184,12 +183,12 @@ class Settling:
 
     def _begin(self, crash: DaemonDown) -> None:
         driver = self._driver
-        driver.away.update(dict.fromkeys(self._racks))
+        driver.missing.update(dict.fromkeys(self._racks))
         self._settle_network(driver.core)
         self._jobs.resume()
         if self._links is not None:
             self._links.begin_again(driver.core.state.links)
-        driver.tell(driver.take_kept(None))
+        driver.feed_all(driver.take_retained(None))
         for number, rack in enumerate(self._racks):
             self._heap.after(number * crash.rejoin_s, self._rejoin, rack, driver.epoch)
 
@@ -206,42 +205,42 @@ class Settling:
         for coflow in wanted:
             if coflow not in there:
                 network.open_coflow(coflow)
-        tell_network(core, self._workers)
+        resume_network(core, self._workers)
 
     def _rejoin(self, rack: RackId, epoch: int) -> None:
-        """The NodeManager of a rack tells what has happened, and what it has."""
+        """The NodeManager of a rack reports what has happened, and registers."""
         driver, down = self._driver, self._workers.down
-        if driver.epoch != epoch or rack not in driver.away:
+        if driver.epoch != epoch or rack not in driver.missing:
             return  # that ResourceManager is dead, or another NodeManager has registered
-        if driver.is_down or rack in driver.stopped:  # one hears nobody, the other says nothing
+        if driver.is_down or rack in driver.stopped:  # one receives, the other sends nothing
             self._heap.after(_AGAIN_S, self._rejoin, rack, epoch)
             return
-        told = driver.take_kept(rack)
+        retained = driver.take_retained(rack)
         if rack in self._workers.unregistered:
             return  # another NodeManager will register, which has none of this
         if all(node in down for node in self._racks[rack]):
-            del driver.away[rack]  # so is the NodeManager, with what it has kept
+            del driver.missing[rack]  # so is the NodeManager, with what it has retained
             return
-        gone = [node for node in self._racks[rack] if node in down]
-        told += [NodeLost(node=n, reason="its NodeManager can't use it any more") for n in gone]
-        driver.hear(told)
+        lost = [node for node in self._racks[rack] if node in down]
+        retained += [NodeLost(node=n, reason="its NodeManager can't use it any more") for n in lost]
+        driver.feed_of_rejoining(retained)
         if driver.epoch != epoch:
             return
-        del driver.away[rack]
+        del driver.missing[rack]
         differences = settle_with(driver.core, self._workers.holds(rack))
         for order in differences.orders:
             if isinstance(order, FetchOutput):
                 driver.carry_out(driver.core.fetches[order.flow].start_order)
             elif isinstance(order, LaunchAttempt | BeginAttempt | KillAttempt | CancelFlow):
                 driver.carry_out(order)
-        driver.tell(differences.events)
+        driver.feed_all(differences.events)
 
 
 _CENTRAL = ("resourcemanager", "namenode", "network")
 #: How long a NodeManager waits before it registers again with a ResourceManager that is dead.
 
-#: Within this time a network's successor is told all by those who are not stopped.
-_TOLD_S = 0.1
+#: Within this time all who are not stopped register with a network's successor.
+_REREGISTER_S = 0.1
 #: A fault that waits for flows to start begins after this time without them.
 _ARMED_S = 1.0
 
@@ -268,7 +267,7 @@ class _Armed(msgspec.Struct, eq=False):
     """A fault that begins once so many more flows have started."""
 
     fault: DaemonFault
-    flows_left: int
+    flows_pending: int
 
 
 class DaemonFaults:
@@ -324,10 +323,10 @@ class DaemonFaults:
     def _flows_start(self, flows: Sequence[FlowSpec]) -> None:
         for armed in list(self._armed):
             fault = armed.fault
-            armed.flows_left -= sum(
+            armed.flows_pending -= sum(
                 fault.target == "network" or fault.target in daemons_of(spec) for spec in flows
             )
-            if armed.flows_left <= 0:
+            if armed.flows_pending <= 0:
                 self._fire(armed, fault.lag_s)
 
     def _begin(self, fault: DaemonFault) -> None:
@@ -345,31 +344,31 @@ class DaemonFaults:
             self._heap.after(fault.lasts_s, self._network_back)
 
     def _network_back(self) -> None:
-        """Those who send tell it their flows, and the ResourceManager what there is."""
+        """Senders register their flows, and the ResourceManager what is open."""
         workers, network = self._workers, self._network
         dice = random.Random(f"{workers.seed} {workers.chance} network {network.deaths}")
-        self._heap.after(dice.uniform(0.0, _TOLD_S), self._tell_network, network.deaths)
+        self._heap.after(dice.uniform(0.0, _REREGISTER_S), self._resume_network, network.deaths)
         for sender in network.come_back():
-            at_s = self._heap.now_s + dice.uniform(0.0, _TOLD_S)
-            self._heap.at(at_s, self._tells, sender, network.deaths)
+            at_s = self._heap.now_s + dice.uniform(0.0, _REREGISTER_S)
+            self._heap.at(at_s, self._reregister, sender, network.deaths)
 
-    def _tells(self, sender: str, deaths: int) -> None:
+    def _reregister(self, sender: str, deaths: int) -> None:
         """One that is stopped does so when it goes on."""
         if self._network.deaths == deaths:
-            self._network.tells(sender)
+            self._network.reregister(sender)
 
-    def _tell_network(self, deaths: int) -> None:
+    def _resume_network(self, deaths: int) -> None:
         """A ResourceManager that is restarted meanwhile does so by itself."""
         network, driver = self._network, self._driver
         if network.deaths != deaths or not network.awaits_coflows:
             return
         if driver.is_down:
-            self._heap.after(_AGAIN_S, self._tell_network, deaths)
+            self._heap.after(_AGAIN_S, self._resume_network, deaths)
         else:
-            tell_network(driver.core, self._workers)
+            resume_network(driver.core, self._workers)
 
     def _node_manager_down(self, fault: DaemonDown) -> None:
-        """Its attempts, and what it had to tell, die with it; see ``nodemanager.process``."""
+        """Its attempts, and what it had to report, die with it; see ``nodemanager.process``."""
         workers, nodes = self._workers, self._nodes_of(fault.target)
         rack = rack_of(nodes[0])
         if not workers.unserved.isdisjoint(nodes):
@@ -377,13 +376,13 @@ class DaemonFaults:
         workers.unregistered.add(rack)
         workers.unserved.update(nodes)
         self._driver.stopped.pop(rack, None)
-        self._driver.take_kept(rack)
+        self._driver.take_retained(rack)
         for node in nodes:
             workers.down.begin(node)
         for node in nodes:
             workers.end_work(node)
             workers.outputs.damage(node, fault.lost)
-        self._network.daemon_is_gone(fault.target)
+        self._network.daemon_lost(fault.target)
         self._heap.after(self._expiry_s, self._notice, nodes)
         self._heap.after(fault.lasts_s, self._node_manager_back, nodes)
 
@@ -395,10 +394,10 @@ class DaemonFaults:
             self._network.daemon_stops(fault, goes_on)
 
     def _is_wanted(self, order: Command) -> bool:
-        """Whether an order that a NodeManager hears late is to be carried out.
+        """Whether an order that a NodeManager receives late is to be carried out.
 
         Not a fetch of a coflow that was closed.  Nor a launch of a job that was discarded: the next
-        things that it hears are to kill the attempt, and to discard the job.
+        things that it receives are to kill the attempt, and to discard the job.
         """
         workers = self._workers
         if isinstance(order, StartFlow):
@@ -430,8 +429,8 @@ class DaemonFaults:
             self._heap.after(_AGAIN_S, self._register, nodes)
             return
         workers.unregistered.discard(rack)
-        driver.take_kept(rack)
-        driver.away.pop(rack, None)
+        driver.take_retained(rack)
+        driver.missing.pop(rack, None)
         alive = {node for node, known in driver.core.state.nodes.items() if known.alive}
         for node in nodes:
             slots = self._slots_of(node)
@@ -458,8 +457,8 @@ class DaemonFaults:
         for node in nodes:
             reason = f"the DataNode of {node} is gone"
             self._network.end_flows_of(node, reason, lambda end: not is_fetch(end))
-        self._network.daemon_is_gone(fault.target)
-        store.datanode_is_gone(rack_of(nodes[0]))
+        self._network.daemon_lost(fault.target)
+        store.datanode_lost(rack_of(nodes[0]))
         self._heap.after(fault.lasts_s, self._data_node_back, nodes)
 
     def _data_node_back(self, nodes: Sequence[NodeId]) -> None:
@@ -475,6 +474,10 @@ class DaemonFaults:
 
 class FaultySimulation(Simulation):
     """A simulation with faults of daemons, among others."""
+
+    store_class = FaultyBlockStore
+    jobs_class: type[Any] = FaultySubmissions
+    links_class = FaultyLinkWatch
 
     driver: RestartableDriver
     network: FaultyNetwork
@@ -499,11 +502,11 @@ class FaultySimulation(Simulation):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all daemons and nodes are up, and have said what they have."""
+        """Whether all daemons and nodes are up, and have registered."""
         driver, store = self.driver, self.store
         return not (
             driver.is_down
-            or driver.away
+            or driver.missing
             or driver.stopped
             or self.network.is_down
             or store.is_down
@@ -518,17 +521,8 @@ class FaultySimulation(Simulation):
     def _make_network(self, make_fabric: Callable[[], Fabric]) -> FaultyNetwork:
         return FaultyNetwork(make_fabric, self.heap, self.behaviour.fetch_s)
 
-    def _make_store(self) -> FaultyBlockStore:
-        return FaultyBlockStore(self.config.topology, self.chance, self.heap, self.network)
-
     def _make_workers(self) -> FaultyWorkers:
         return FaultyWorkers(*self._for_workers())
-
-    def _make_submissions(self) -> FaultySubmissions:
-        return FaultySubmissions(self.config.topology, self.driver, self.store, self.workers)
-
-    def _make_link_watch(self, config: LinksConfig) -> FaultyLinkWatch:
-        return FaultyLinkWatch(self.network, self.heap, config, self.driver.feed)
 
     def _plan_faults(self, workers: NodeManagers, faults: Sequence[Fault]) -> Faults:
         self._daemon_faults = [fault for fault in faults if isinstance(fault, DaemonFault)]

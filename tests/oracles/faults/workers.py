@@ -1,14 +1,14 @@
-"""The simulated nodes where daemons may die: orders that only the network or a reader has heard.
+"""The simulated nodes where daemons may die: orders that only the network or a reader has received.
 
 An order about a fetch goes to the network and to the reader's NodeManager, over connections of
-their own.  So when the ResourceManager dies, one of them may have heard more of its last orders;
-one that is stopped or has yet to register hears them later.
+their own.  So when the ResourceManager dies, one of them may have received more of its last
+orders; one that is stopped or has yet to register receives them later.
 
     network alone       the flow is granted bytes, and nobody sends: it ends once the NodeManager
-                        has heard of it, too
-    NodeManager alone   the fetch waits until the network hears of the flow
+                        has received the order, too
+    NodeManager alone   the fetch waits until the network opens the flow
 
-Not here: who hears what (``driver``).
+Not here: who receives what (``driver``).
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class MapOutputs:
         self._nodes: dict[AttemptId, NodeId] = {}  #: {attempt: where its output is}
         self._damaged: set[AttemptId] = set()
 
-    def keep(self, attempt: AttemptId, node: NodeId) -> None:
+    def add(self, attempt: AttemptId, node: NodeId) -> None:
         """What an attempt has made is on its node's disk."""
         self._nodes[attempt] = node
 
     def lose(self, node: NodeId) -> None:
-        """All on a node is gone."""
+        """All on a node is lost."""
         self._nodes = {name: at for name, at in self._nodes.items() if at != node}
 
     def damage(self, node: NodeId, many: int) -> None:
@@ -70,6 +70,16 @@ class FaultyAttempt(SimulatedAttempt, eq=False):
 
     write_class = FaultyWrite
 
+    @property
+    def held(self) -> HeldAttempt:
+        """What its NodeManager registers of it."""
+        return HeldAttempt(attempt=self.id, node=self.node, has_slot=self._begins, killed=False)
+
+    @property
+    def unreported(self) -> list[FlowId]:
+        """Fetches that ended before it started, and are not reported yet."""
+        return [flow for flow, *_ in self._early]
+
     def _read_rest(self, rest_bytes: int) -> None:
         store = cast("FaultyBlockStore", self._workers.store)
         if store.is_down and not self.over:
@@ -86,7 +96,7 @@ class FaultyAttempt(SimulatedAttempt, eq=False):
 
     def _succeed(self) -> None:
         if not self.over:
-            cast("FaultyWorkers", self._workers).outputs.keep(self.id, self.node)
+            cast("FaultyWorkers", self._workers).outputs.add(self.id, self.node)
         super()._succeed()
 
 
@@ -108,13 +118,13 @@ class FaultyWorkers(NodeManagers):
         self._waiting: dict[FlowId, StartFlow] = {}  #: fetches that wait for a NodeManager
 
     @property
-    def has_half_heard(self) -> bool:
+    def has_half_delivered(self) -> bool:
         """Whether one of the two alone knows of any fetch."""
         return bool(self._unopened or self.network.has_held)
 
-    # What the network alone hears ----------------------------------------------------------------
+    # What the network alone receives -------------------------------------------------------------
     def network_opens(self, order: StartFlow) -> None:
-        """The network hears of a fetch; one that is down hears of it when the NodeManager does."""
+        """The network opens a fetch; one that is down does so once the NodeManager has it."""
         if self._unopened.pop(order.flow, None) is not None:
             self.start_flow(order)
             return
@@ -123,7 +133,7 @@ class FaultyWorkers(NodeManagers):
             self.network.hold(order.flow)
 
     def network_closes(self, order: CancelFlow) -> None:
-        """The network hears that a fetch is cancelled: nothing more comes."""
+        """The network cancels a fetch: nothing more comes."""
         fetch = self._fetch_order(order.flow)
         if fetch is None or not _crosses(fetch) or self.network.is_down:
             return
@@ -131,34 +141,34 @@ class FaultyWorkers(NodeManagers):
             self._unopened[order.flow] = fetch
         self.network.cancel(order.flow)
 
-    # What the NodeManager alone hears ------------------------------------------------------------
+    # What the NodeManager alone receives ---------------------------------------------------------
     def reader_fetches(self, order: StartFlow) -> None:
-        """The NodeManager hears of a fetch; it finds out by itself that the source is gone."""
+        """The NodeManager receives a fetch; it finds out by itself that the source is lost."""
         if _crosses(order) and self._has_ends(order) and not self.network.is_held(order.flow):
             self._unopened[order.flow] = order
         else:
             self.start_flow(order)
 
     def reader_forgets(self, order: CancelFlow) -> None:
-        """The NodeManager hears that a fetch is cancelled."""
+        """The NodeManager cancels a fetch."""
         fetch = self._fetch_order(order.flow)
         if fetch is not None and _crosses(fetch):
             self.network.hold(order.flow)
         else:
             self.cancel_flow(order)
 
-    # What both have heard, in the end ------------------------------------------------------------
+    # What both have received, in the end ---------------------------------------------------------
     def start_flows(self, commands: Sequence[StartFlow]) -> None:
         """Start the flows of fetches, of which the network may know some."""
         commands = [each for each in commands if not self._is_refused(each)]
-        if self.has_half_heard:
+        if self.has_half_delivered:
             commands = [each for each in commands if not self._completes(each)]
         if self.unserved:
             commands = [each for each in commands if not self._waits(each)]
         super().start_flows(commands)
 
     def _is_refused(self, order: StartFlow) -> bool:
-        """Whether the NodeManager of a fetch's source finds that output is damaged, and says so."""
+        """Whether the NodeManager of a fetch's source reports that output is damaged."""
         damaged = self.outputs.damaged_among(order.outputs)
         if not damaged or order.src in self.down or order.dst in self.down:
             return False
@@ -190,7 +200,7 @@ class FaultyWorkers(NodeManagers):
         return True
 
     def cancel_flow(self, command: CancelFlow) -> None:
-        """Both hear that a fetch is cancelled."""
+        """Both cancel a fetch."""
         self._waiting.pop(command.flow, None)
         self._forget(command.flow)
 
@@ -199,7 +209,7 @@ class FaultyWorkers(NodeManagers):
         self.network.cancel(flow)
 
     def report_failure(self, command: StartFlow, reason: str) -> None:
-        """Report that a fetch has failed: that its source is gone for now, or its output is."""
+        """Report that a fetch has failed: that its source is down, or its output is lost."""
         if command.src in self.unserved:
             self.report(FlowFailed(flow=command.flow, reason=reason, gone=True))
         else:
@@ -218,9 +228,9 @@ class FaultyWorkers(NodeManagers):
         self.end_flows(node, f"{node} is down")
 
     def end_work(self, node: NodeId) -> None:
-        """Drop a node's attempts and fetches, as its NodeManager is gone.
+        """Drop a node's attempts and fetches, as its NodeManager has died.
 
-        Flows of its blocks go on.  Readers elsewhere report that the source of a fetch is gone.
+        Flows of its blocks go on.  Readers elsewhere report that the source of a fetch is lost.
         """
         self.end_attempts(node)
         self.end_flows(node, f"the NodeManager of {node} is gone", is_fetch)
@@ -228,7 +238,7 @@ class FaultyWorkers(NodeManagers):
     def end_flows(
         self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
     ) -> None:
-        """A node's NodeManager is gone, with what it knows; readers elsewhere notice."""
+        """A node's NodeManager has died, with what it knows; readers elsewhere notice."""
         for flow in [flow for flow, order in self._unopened.items() if order.dst == node]:
             del self._unopened[flow]
         self.network.end_flows_of(node, reason, which)
@@ -257,12 +267,10 @@ class FaultyWorkers(NodeManagers):
 
     # What there is -------------------------------------------------------------------------------
     def holds(self, rack: RackId) -> NodeManagerHolds:
-        """What a rack's NodeManager has, as it would say after a restart of the ResourceManager."""
-        attempts = [
-            HeldAttempt(attempt=one.id, node=one.node, has_slot=one.has_slot, killed=False)
-            for one in self.running.values()
-            if rack_of(one.node) == rack
-        ]
+        """What a rack's NodeManager has, as it registers after a restart of the ResourceManager."""
+        running = cast("dict[AttemptId, FaultyAttempt]", self.running)
+        here = [one for one in running.values() if rack_of(one.node) == rack]
+        attempts = [one.held for one in here]
         attempts += [
             HeldAttempt(attempt=name, node=node, has_slot=True, killed=True)
             for name, node in self.dying.items()
@@ -277,9 +285,7 @@ class FaultyWorkers(NodeManagers):
         ]
         flows += [flow for flow, each in self._unopened.items() if rack_of(each.dst) == rack]
         flows += [flow for flow, each in self._waiting.items() if rack_of(each.dst) == rack]
-        flows += [
-            flow for one in self.running.values() if rack_of(one.node) == rack for flow in one.early
-        ]
+        flows += [flow for one in here for flow in one.unreported]
         return NodeManagerHolds(rack=rack, attempts=tuple(attempts), flows=tuple(flows), jobs=())
 
     def fetches(self) -> list[FlowId]:

@@ -93,10 +93,11 @@ def test_a_weekday_is_predicted_from_weekdays_and_a_weekend_from_weekends():
     assert predict(runs, "logs", day=14).name == "logs"
 
 
-def test_sizes_tasks_and_rates_are_averaged_over_the_last_days():
+def test_sizes_tasks_and_rates_are_averaged_over_the_last_days(monkeypatch):
+    monkeypatch.setattr("railyard.resourcemanager.schedulers.corral.latency.DAYS", 3)
     sizes = (1000.0, 10.0, 20.0, 30.0)
     runs = [run(day, size, map_rate_bytes_per_s=day + 1.0) for day, size in enumerate(sizes)]
-    [stage] = predict(runs, "logs", day=4, days=3).stages
+    [stage] = predict(runs, "logs", day=4).stages
     assert (stage.input_bytes, stage.maps, stage.map_rate_bytes_per_s) == (20.0, 20, 3.0)
 
 

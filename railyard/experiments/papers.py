@@ -1,0 +1,398 @@
+"""The papers with reproducible experiments: ``tables/*.toml``, and how a table becomes figures.
+
+A paper's file has everything that is its own: whose it is, seeds, set-ups, figures with the
+published numbers, headlines.  A figure is made of ``Block``s: which set-up, what is changed in it,
+which contenders, against which baseline, by which measures, and a table over which all of that is
+repeated.  What is in braces is replaced by the value of that name.  What figures are made of is in
+``experiments.figures``, how they are run in ``experiments.reproduction``.
+Open ``tables/joint.toml`` first.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from railyard.cluster.errors import unknown_name
+from railyard.experiments.figures import (
+    BETTER,
+    WORSE,
+    Coarser,
+    Figure,
+    Known,
+    Line,
+    Setup,
+    lines,
+)
+from railyard.experiments.measures import (
+    WhichJobs,
+    in_range,
+    measures_of,
+    named,
+    topology_named,
+)
+from railyard.runs.config import grain_of
+from railyard.runs.traces import traces_folder
+from railyard.simulator.behaviour import Behaviour
+
+#: The names of the papers, as the command line has them; each has a file in ``tables``.
+PAPERS = ("co-scheduler", "corral", "joint", "shadow", "tetrium")
+
+Scalar = str | int | float
+Values = Mapping[str, str]  #: what names in braces stand for
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of a file; a key that it does not have is refused."""
+
+
+class Sites(_Table, frozen=True):
+    """Slots and links of each site; in all as many as the topology has."""
+
+    merged: float  #: slots that become one; each site has one at least
+    slots_zipf: str = ""  #: the exponent of the sites' shares; "" = the topology's slots
+    links_zipf: str = ""  #: of their shares of all uplinks, both up and down; "" = its links
+
+    def slots(self, topology: str, values: Values) -> dict[str, str]:
+        """The settings of the topology for slots."""
+        racks, exponent = topology_named(topology).rack_list(), self.slots_zipf.format_map(values)
+        numbers: list[float] = [rack.nodes[0].slots for rack in racks]
+        if exponent:
+            numbers = [share * sum(numbers) for share in _zipf(float(exponent), len(racks))]
+        return {
+            f"rack.{rack.id}.slots": str(max(1, round(number / self.merged)))
+            for rack, number in zip(racks, numbers, strict=True)
+        }
+
+    def links(self, topology: str, values: Values) -> dict[str, str]:
+        """The settings of the topology for links."""
+        racks, exponent = topology_named(topology).rack_list(), self.links_zipf.format_map(values)
+        if not exponent:
+            return {}
+        total = sum(rack.uplink_bytes_per_s for rack in racks)
+        return {
+            f"rack.{rack.id}.{way}": f"{share * total:.0f}B/s"
+            for rack, share in zip(racks, _zipf(float(exponent), len(racks)), strict=True)
+            for way in ("uplink", "downlink")
+        }
+
+
+class Change(_Table, frozen=True):
+    """What a run has else than another; of dictionaries, "" takes a key away."""
+
+    workload: str = ""
+    options: dict[str, Scalar] = {}  #: of the workload
+    topology: str = ""
+    scheduler: str = ""  #: of ``alone``; all other runs have those of their lines
+    flow_scheduler: str = ""
+    coarser: dict[str, Scalar] = {}  #: ``Coarser`` without its topology
+    sites: Sites | None = None
+    network: dict[str, Scalar] = {}  #: settings of the topology, over those of ``coarser``
+    settings: dict[str, Scalar] = {}  #: of schedulers
+    behaviour: dict[str, float] = {}
+    faults: str = ""
+
+
+class SetUp(Change, frozen=True):
+    """Jobs on a topology."""
+
+    like: str = ""  #: the set-up that it changes
+    quick: Change | None = None  #: what it has else in quick figures
+
+
+class Among(_Table, frozen=True):
+    """The jobs that are measured."""
+
+    named: str = ""  #: how their names begin
+    by: Literal["", "tasks", "shuffle", "shuffle / input"] = ""  #: tasks: before some became one
+    least: float = 0.0  #: of that
+    below: float = math.inf
+
+    def which(self, values: Values, grain: int) -> WhichJobs:
+        """Whether a job is one of them, where so many of its tasks are one."""
+        if self.by:
+            return in_range(self.by, self.least, self.below, grain)
+        return named(self.named.format_map(values))
+
+
+class Block(_Table, frozen=True):
+    """Lines of a figure, for each row of ``each``; or blocks that have what is said here, too."""
+
+    each: list[list[Scalar]] = []  #: names of values, then rows of them
+    set: dict[str, Scalar] = {}  #: further values
+    only: str | None = None  #: "whole" or "quick": left out of other figures
+    case: str | None = None
+    setup: str | None = None  #: whose jobs; its name
+    base: str | None = None  #: the baseline; "" = none
+    all: Change | None = None  #: changes of contenders and baseline
+    own: Change | None = None  #: changes of contenders
+    alone: Change | None = None  #: what makes jobs far apart, for slowdowns
+    of: list[str] = []  #: contenders
+    among: Among | None = None  #: which jobs are measured; None = all
+    #: by their words; with the paper's numbers: itself, "10 to 33", "better", "worse", "-" = none
+    measures: list[str] | dict[str, Scalar] = []
+    lines: list[Block] = []  #: the blocks in it
+    use: str = ""  #: the group that has them
+
+
+class FigureTable(_Table, frozen=True):
+    """A figure."""
+
+    title: str
+    where: str  #: "Fig. 6, section 6.2.1"
+    lines: list[Block]
+    base: str = ""  #: what reductions are against, for the reader
+    scaled: list[str] = []  #: how it differs from the paper's; a list of words by its name
+
+
+class Key(NamedTuple):
+    """Which number it is."""
+
+    figure: str  #: as ``railyard reproduce PAPER`` names it
+    case: str
+    subject: str  #: the scheduler, or the pair "corral + varys"
+    measure: str  #: the measure's title
+
+
+class Headline(_Table, frozen=True):
+    """Numbers of a figure."""
+
+    figure: str
+    of: list[str]
+    measures: list[str]
+    cases: list[str]
+    why: str = ""  #: the name of the reason, if ours are others
+
+
+class Headlines(_Table, frozen=True):
+    """What a paper is known for."""
+
+    marks: list[Headline] = []
+    reasons: dict[str, str] = {}  #: {name: why a number of ours is another}
+
+
+class Elsewhere(_Table, frozen=True):
+    """A number that is not made by ``railyard reproduce``."""
+
+    what: str
+    published: str
+    by: str  #: what has it instead
+
+
+class Paper(_Table, frozen=True):
+    """A paper and its experiments."""
+
+    title: str  #: "Jalaparti et al., SIGCOMM 2015"
+    seeds: int = 3  #: of each run, if nobody asks for another number
+    quick_seeds: int = 2
+    #: quick figures that have fewer seeds, as they need many runs: {name: how many}
+    fewer_quick_seeds: dict[str, int] = {}
+    #: those before it were used to choose what the paper leaves open, and are not reported
+    first_seed: int = 1
+    values: dict[str, Scalar | list[str]] = {}
+    quick: dict[str, Scalar | list[str]] = {}  #: values that quick figures have else
+    setup: dict[str, SetUp] = {}
+    group: dict[str, list[Block]] = {}
+    figure: dict[str, FigureTable] = {}
+    marked: Headlines = msgspec.field(default_factory=Headlines, name="headlines")
+    elsewhere: list[Elsewhere] = []
+
+    def seeds_of(self, quick: bool, name: str) -> range:
+        """The seeds of each run of a figure, unless others are asked for."""
+        many = self.fewer_quick_seeds.get(name, self.quick_seeds) if quick else self.seeds
+        return range(self.first_seed, self.first_seed + many)
+
+    def figures(self, quick: bool) -> dict[str, Figure]:
+        """All figures by their names on the command line, or quick versions of them."""
+        expansion, made = _Expansion(self, quick), {}
+        for name, table in self.figure.items():
+            try:
+                made[name] = expansion.figure(table)
+            except LookupError as error:
+                error.add_note(f"in figure {name} of {self.title}")
+                raise
+        return made
+
+    def headlines(self) -> dict[Key, str]:
+        """The published numbers that it is known for, with the reasons if ours are others."""
+        reasons = {"": ""} | self.marked.reasons
+        return {
+            Key(each.figure, case, subject, measure): reasons[each.why]
+            for each in self.marked.marks
+            for subject in each.of
+            for measure in each.measures
+            for case in each.cases
+        }
+
+
+@cache
+def paper(name: str) -> Paper:
+    """The paper of that name; raises ``UsageError``."""
+    if name not in PAPERS:
+        raise unknown_name("paper", name, dict.fromkeys(PAPERS))
+    file = Path(__file__).parent / "tables" / f"{name}.toml"
+    return msgspec.toml.decode(file.read_bytes(), type=Paper)
+
+
+# From tables to lines ----------------------------------------------------------------------------
+class _Expansion:
+    """A paper's figures, whole or quick."""
+
+    def __init__(self, paper: Paper, quick: bool) -> None:
+        every = {"traces": str(traces_folder())} | paper.values | (paper.quick if quick else {})
+        self._paper, self._quick = paper, quick
+        self._is_meant = {"": True, "quick": quick, "whole": not quick}
+        self._words = {name: each for name, each in every.items() if isinstance(each, list)}
+        given = {name: str(each) for name, each in every.items() if name not in self._words}
+        self._values = _filled(given, given)
+
+    def figure(self, table: FigureTable) -> Figure:
+        start = dict.fromkeys(_NAMES, "") | self._values
+        every = [line for block in table.lines for line in self._lines(block, Block(), start)]
+        scaled = [
+            words.format_map(self._values)
+            for item in table.scaled
+            for words in self._words.get(item.strip("{}"), [item])
+        ]
+        return Figure(
+            title=table.title,
+            where=table.where,
+            base=table.base,
+            lines=tuple(every),
+            scaled=tuple(words for words in scaled if words),
+        )
+
+    def _lines(self, block: Block, around: Block, values: Values) -> Iterator[Line]:
+        """A block's lines, with what holds around it."""
+        block = _within(around, block)
+        names, *rows = block.each or [[], []]  # without a table: one row without values
+        own = [(name, value) for name in _NAMES if (value := getattr(block, name)) is not None]
+        for row in rows:
+            now = dict(values)
+            for name, value in (*zip(names, row, strict=True), *block.set.items(), *own):
+                now[str(name)] = str(value).format_map(now)
+            if not self._is_meant[now["only"]]:
+                continue
+            inner = self._paper.group[block.use.format_map(now)] if block.use else block.lines
+            for each in inner:
+                yield from self._lines(each, block, now)
+            if not inner:
+                yield from self._own_lines(block, now)
+
+    def _own_lines(self, block: Block, values: Values) -> list[Line]:
+        """The lines of a block without others in it."""
+        if not block.of or not block.measures:
+            raise LookupError(f'case "{values["case"]}" has no contenders or no measures')
+        jobs = _changed(self._set_up(values["setup"]), block.all)
+        own = _as_setup(_changed(jobs, block.own), values)
+        among = block.among or Among()
+        known = measures_of(among.which(values, grain_of(own.workload)))
+        numbers = block.measures
+        if not isinstance(numbers, dict):
+            numbers = dict.fromkeys(numbers, "-")
+        measured = {known[name]: _known(each) for name, each in _filled(numbers, values).items()}
+        alone = None if block.alone is None else _as_setup(_changed(jobs, block.alone), values)
+        return lines(
+            values["case"],
+            _as_setup(jobs, values),
+            {contender.format_map(values): measured for contender in block.of},
+            base=values["base"] or None,
+            own=own,
+            alone=alone and alone.under(alone.scheduler),
+        )
+
+    def _set_up(self, name: str) -> Change:
+        """A set-up with all that it is like."""
+        change = self._paper.setup[name]
+        before = self._set_up(change.like) if change.like else Change()
+        return _changed(_changed(before, change), change.quick if self._quick else None)
+
+
+#: What a block says of itself that is a value for the blocks in it, too.
+_NAMES = ("base", "setup", "only", "case")
+
+
+def _within(outer: Block, inner: Block) -> Block:
+    """A block with what the one around it has, if it has no other."""
+    return msgspec.structs.replace(
+        inner,
+        all=_changed(outer.all or Change(), inner.all),
+        own=_changed(outer.own, inner.own) if outer.own else inner.own,
+        alone=inner.alone or outer.alone,
+        of=inner.of or outer.of,
+        among=inner.among or outer.among,
+        measures=inner.measures or outer.measures,
+    )
+
+
+def _changed(before: Change, after: Change | None) -> Change:
+    """A set-up with a change; what neither has stays open."""
+    if after is None:
+        return before
+    pairs = [
+        (name, getattr(before, name), getattr(after, name)) for name in Change.__struct_fields__
+    ]
+    return Change(
+        **{name: old | new if isinstance(old, dict) else new or old for name, old, new in pairs}
+    )
+
+
+def _filled(table: Mapping[str, Scalar], values: Values) -> dict[str, str]:
+    """The table with values in place of their names."""
+    return {name.format_map(values): str(value).format_map(values) for name, value in table.items()}
+
+
+def _known(text: str) -> Known:
+    """A number of a paper as it is written in tables."""
+    if text in _KNOWN:
+        return _KNOWN[text]
+    ends = [msgspec.convert(end, int | float, strict=False) for end in text.split(" to ")]
+    return (ends[0], ends[-1])
+
+
+_KNOWN: dict[str, Known] = {"-": None, "better": BETTER, "worse": WORSE}
+
+
+# From tables to set-ups --------------------------------------------------------------------------
+def _as_setup(change: Change, values: Values) -> Setup:
+    """What is run; its scheduler is chosen by ``Setup.under``."""
+
+    def filled(table: Mapping[str, Scalar]) -> dict[str, str]:
+        return {name: value for name, value in _filled(table, values).items() if value}
+
+    topology = change.topology.format_map(values)
+    network = filled(change.network)
+    if change.coarser:
+        coarser = msgspec.convert(
+            filled(change.coarser) | {"topology": topology}, type=Coarser, strict=False
+        )
+        network = dict(coarser.network()) | network
+    if change.sites is not None:
+        network = (
+            change.sites.slots(topology, values) | network | change.sites.links(topology, values)
+        )
+    options = [f"{name}={value}" for name, value in filled(change.options).items()]
+    return Setup(
+        workload=",".join([change.workload.format_map(values), *options]),
+        topology=topology,
+        scheduler=change.scheduler,
+        flow_scheduler=change.flow_scheduler or None,
+        network=tuple(network.items()),
+        scheduler_options=tuple(filled(change.settings).items()),
+        behaviour=msgspec.convert(change.behaviour, Behaviour),
+        faults=change.faults.format_map(values) or None,
+    )
+
+
+@cache
+def _zipf(exponent: float, sites: int) -> list[float]:
+    """Each site's share, in random order."""
+    weights = [rank**-exponent for rank in range(1, sites + 1)]
+    random.Random("order of sites").shuffle(weights)
+    return [weight / sum(weights) for weight in weights]
