@@ -41,7 +41,7 @@ REQUESTS = 1000
 REQUESTS_S_BOUND = 1.0
 VERSION_S_BOUND = 0.2
 _PEERS = Path(__file__).parent / "peers" / "served_file.py"
-_HADOOP = Path(__file__).parent.parent / "scripts" / "hadoop-commands" / "hadoop"
+_HADOOP = Path(__file__).resolve().parent.parent / "scripts" / "hadoop-commands" / "hadoop"
 _TOPOLOGY = "unlimited-2x2"
 _LOOK_S = 0.02
 
