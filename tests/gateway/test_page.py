@@ -258,7 +258,7 @@ def test_a_gateway_that_comes_back_shows_what_was(railyard, cluster):
     assert any(row[1] == "launch" for row in rows)
 
 
-# What the page is told of a run, against the run's own trace and summary.
+# What the page gets of a run, against the run's own trace and summary.
 
 
 WORDS = ("terasort,size=600MB", "wordcount,size=300MB,submit=200ms")
