@@ -163,12 +163,10 @@ class Channel:
 
 
 class _Helper(Generic[Name]):
-    """A process that forks others as its channel orders, and watches each until it has ended.
-
-    Each child leads a group of its own, which is killed with it.
-    """
+    """A process that forks others as its channel orders, and watches each until it has ended."""
 
     takes: ClassVar[tuple[type[Message], ...]]  #: orders
+    makes_groups: ClassVar[bool]  #: whether each child leads a process group, killed with it
 
     def __init__(self, daemon: Daemon, end: socket.socket) -> None:
         self._daemon = daemon
@@ -205,20 +203,22 @@ class _Helper(Generic[Name]):
         """
 
         def live() -> int | None:
-            _lead_group(0)
+            if self.makes_groups:
+                _lead_group(0)
             return main()
 
         pid = fork(live)
-        _lead_group(pid)
+        if self.makes_groups:
+            _lead_group(pid)
         self._pids[name] = pid
         self._pidfds[name] = pidfd = os.pidfd_open(pid)
         self._reactor.add(pidfd, partial(self._reap, name, on_end))
         return pid
 
     def _kill(self, name: Name) -> None:
-        """Kill a child and the processes of its group; nothing happens if it has ended."""
+        """Kill a child, with the processes of its group; nothing happens if it has ended."""
         if name in self._pids:
-            os.killpg(self._pids[name], signal.SIGKILL)
+            (os.killpg if self.makes_groups else os.kill)(self._pids[name], signal.SIGKILL)
 
     def _reap(self, name: Name, on_end: Callable[[int], None]) -> None:
         pidfd = self._pidfds.pop(name)
@@ -234,6 +234,7 @@ class _JobHelper(_Helper[AttemptId]):
     """Serves one job; what importing its module prints goes to ``attempts/JOB.load-RACK/``."""
 
     takes = (LoadJob, LaunchAttempt, KillAttempt)
+    makes_groups = True
 
     def __init__(self, daemon: Daemon, job: JobId, end: socket.socket) -> None:
         super().__init__(daemon, end)
@@ -359,6 +360,7 @@ class _CleanHelper(_Helper[int]):
     """Forks the helpers of jobs, each of which has a number."""
 
     takes = (ForkJobHelper, KillJobHelper)
+    makes_groups = False  # a job's module may call setsid, which a group's leader can't
 
     def _carry_out(self, order: Message) -> None:
         if isinstance(order, ForkJobHelper):

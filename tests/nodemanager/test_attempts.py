@@ -194,6 +194,12 @@ def test_a_module_that_cannot_be_imported_fails_each_attempt(cluster, job, top, 
     )
 
 
+def test_a_module_may_begin_a_session_when_it_is_imported(cluster, job):
+    cluster.load_package(job, package_of(elsewhere("os.setsid()"), cluster), rack="r0")
+    cluster.launch(f"{job}.m0.0")
+    assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
+
+
 def test_an_import_that_crashes_is_told_and_other_jobs_go_on(cluster, job):
     crash = "print('oh', file=sys.stderr, flush=True); os.abort()"
     cluster.load_package(job, package_of(elsewhere(crash), cluster), rack="r0")
