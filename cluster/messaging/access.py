@@ -17,7 +17,6 @@ SECURITY.md says why that is impossible.
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import logging
 import mmap
@@ -31,7 +30,7 @@ import zmq
 import zmq.auth
 
 from railyard.cluster.errors import PeerError
-from railyard.cluster.machine import process_stat
+from railyard.cluster.machine import c_library, process_stat
 from railyard.cluster.messaging.wire import Message
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def role_of(daemon_name: str) -> str:
 
 def take_role(daemon_name: str) -> None:
     """Set this process's name, as others and ``ps`` see it, to a daemon's; keeps 15 letters."""
-    ctypes.CDLL(None).prctl(_PR_SET_NAME, daemon_name.encode()[:15], 0, 0, 0)
+    c_library().prctl(_PR_SET_NAME, daemon_name.encode()[:15], 0, 0, 0)
 
 
 def role_of_process(pid: int) -> str:
