@@ -36,7 +36,7 @@ from railyard.resourcemanager.interface.commands import EndJob
 from railyard.resourcemanager.interface.events import JobKilled, JobsPredicted, StagePlan
 from railyard.resourcemanager.process.drains import Drains
 from railyard.resourcemanager.process.driver import Driver, Journal
-from railyard.resourcemanager.process.jobfiles import InputData, Outputs
+from railyard.resourcemanager.process.jobfiles import InputData, Jobs
 from railyard.resourcemanager.process.messages import (
     ActivateNode,
     DrainNode,
@@ -64,9 +64,9 @@ from railyard.resourcemanager.process.progress import (
     job_figures,
     job_progress,
 )
-from railyard.resourcemanager.process.recovery import Follower, Recovered, Submissions, recover
-from railyard.resourcemanager.process.reports import MachineTime, NetworkReports, Snapshots
-from railyard.resourcemanager.process.submission import JobIds, Submission, submitted
+from railyard.resourcemanager.process.recovery import Follower, JobFiles, Recovered, recover
+from railyard.resourcemanager.process.reports import MachineTime, NetworkReports
+from railyard.resourcemanager.process.submission import JobIds, Submission
 from railyard.resourcemanager.process.taskhistory import (
     TaskHistory,
     job_details,
@@ -131,7 +131,16 @@ class ResourceManager:
         self._namenode = LastingLink(transport, "namenode")
         liveness = config.topology.liveness
         self._machine = MachineTime()
-        self._managers = NodeManagers(self._driver, self._server, liveness, self._machine)
+        self._jobs = Jobs(
+            self._driver,
+            self._namenode,
+            transport.reactor,
+            JobFiles(daemon.folder.jobs, ".job", SubmitJob, safe=config.durability == "safe"),
+            JobIds(1 if before is None else before.job_number + 1),
+        )
+        self._managers = NodeManagers(
+            self._driver, self._server, liveness, self._machine, self._jobs.submitted
+        )
         self._drains = Drains(
             self._driver,
             self._server,
@@ -143,18 +152,11 @@ class ResourceManager:
         self._watchers = Watchers(self._driver, self._server)
         outages = Outages(daemon.folder.network_away)
         self._network = NetworkOrders(self._driver, transport, self._managers.send, outages)
-        snapshots = Snapshots(daemon.folder.network_looks)
-        self._reports = NetworkReports(
-            self._driver, self._network, snapshots, self._machine, config
-        )
+        looks = daemon.folder.network_looks
+        self._reports = NetworkReports(self._driver, self._network, looks, self._machine, config)
         links = self._driver.core.state.policies.links
         if links is not None:
             LinkWatch(self._driver, transport, links).begin()
-        self._ids = JobIds(1 if before is None else before.job_number + 1)
-        self._submissions = Submissions(daemon.folder.jobs, config.durability)
-        #: {token of a submission: its job}, while there is a record of that
-        self._tokens: dict[str, JobId] = {}
-        self._outputs = Outputs(self._driver, self._namenode, transport.reactor, self._submissions)
         scale = config.topology.scale
         self._data = InputData(self._driver, self._server, self._namenode, scale)
         self._take_messages()
@@ -182,8 +184,11 @@ class ResourceManager:
         core = self._driver.core
         log.info("epoch %d: %d events were replayed", self._epoch, before.events)
         self._managers.slots.update(before.slots)
-        for job, wanted in self._submissions.all().items():
-            self._take_up(job, wanted)
+        self._jobs.take_up()
+        for job, wanted in list(self._jobs.submitted.items()):
+            self._history.note_settings(job, settings_of(wanted))
+            if job not in core.state.jobs and job not in core.state.draining:
+                self._discard(DiscardJob(job=job))
         rows = self._folder.processes("NodeManager")
         self._managers.expect(
             {RackId(row["name"].removeprefix("nodemanager-")): row["pid"] for row in rows}
@@ -191,30 +196,13 @@ class ResourceManager:
         self._network.resume()
         for known in list(core.state.jobs.values()):
             if known.state == "committing":
-                self._outputs.commit(commit_order(known))
-            elif known.id not in self._managers.packages:
+                self._jobs.commit(commit_order(known))
+            elif known.id not in self._jobs.submitted:
                 reason = "its code was lost in a restart, as the disk had been full"
                 self._driver.feed(JobKilled(job=known.id, reason=reason))
         for order in core.moves:
             self._data.move(order)
         self._driver.arm(before.timers_s)
-
-    def _take_up(self, job: JobId, wanted: SubmitJob) -> None:
-        """Go on with a job that was submitted to the process before this one."""
-        state = self._driver.core.state
-        record = state.records.get(job)
-        if record is None:
-            self._submissions.forget(job)  # it was not accepted, or is forgotten
-            return
-        if wanted.token:
-            self._tokens[wanted.token] = job
-        self._outputs.add(job, wanted.output_path.rstrip("/"))
-        if record.ok is False:
-            self._outputs.job_failed(job)
-        self._managers.packages[job] = wanted.package
-        self._history.note_settings(job, settings_of(wanted))
-        if job not in state.jobs and job not in state.draining:
-            self._discard(DiscardJob(job=job))
 
     def _take_messages(self) -> None:
         server = self._server
@@ -228,7 +216,7 @@ class ResourceManager:
         server.on(SubmitForecasts, self._forecasts, (CLIENT,))
         server.on(PlanData, self._data.plan)
         server.on(NoteInput, self._data.note, (CLIENT,))
-        server.on(ReserveJobId, lambda _: JobIdReserved(job=self._ids.reserve()))
+        server.on(ReserveJobId, lambda _: JobIdReserved(job=self._jobs.ids.reserve()))
         server.on(SubmitJob, self._submit)
         server.on(KillJob, self._kill, (CLIENT, GATEWAY))
         server.on(SetSlots, managers.set_slots, (CLIENT,))
@@ -266,44 +254,29 @@ class ResourceManager:
 
     def _submit(self, request: Request[SubmitJob]) -> None:
         wanted = request.message
-        if wanted.token in self._tokens:
-            self._server.reply(request, JobAccepted(job=self._tokens[wanted.token]))
-            return
 
         def refuse(reason: str) -> None:
             self._server.reply(request, Refusal(reason=reason))
 
         def accept(stages: tuple[StagePlan, ...], files: list[FileBlocks]) -> None:
             self._data.report(files)
-            try:
-                job = self._accept(wanted, stages)
-            except (PeerError, UsageError) as error:
-                refuse(str(error))
-            else:
-                self._server.reply(request, JobAccepted(job=job))
+            job = self._jobs.tokens.get(wanted.token)  # sent again while its input was looked up
+            if job is None:
+                try:
+                    job = self._accept(wanted, stages)
+                except (PeerError, UsageError) as error:
+                    refuse(str(error))
+                    return
+            self._server.reply(request, JobAccepted(job=job))
 
-        scale = self._config.topology.scale
-        self._data.look_up(Submission(wanted, scale, accept, refuse))
+        if wanted.token in self._jobs.tokens:
+            self._server.reply(request, JobAccepted(job=self._jobs.tokens[wanted.token]))
+        else:
+            scale = self._config.topology.scale
+            self._data.look_up(Submission(wanted, scale, accept, refuse))
 
     def _accept(self, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> JobId:
-        """Take a job.  Raises ``PeerError`` or ``UsageError`` if it can't be taken."""
-        if wanted.token in self._tokens:  # it was sent again while its input was looked up
-            return self._tokens[wanted.token]
-        job = self._ids.id_for(wanted.job)
-        event = submitted(job, wanted, stages)
-        self._outputs.check_is_free(event.output_path)
-        self._managers.packages[job] = wanted.package
-        self._submissions.keep(job, wanted)
-        try:
-            self._driver.feed(event)
-        except (PeerError, UsageError):
-            del self._managers.packages[job]
-            self._submissions.forget(job)
-            raise
-        self._ids.used(job)
-        if wanted.token:
-            self._tokens[wanted.token] = job
-        self._outputs.add(job, event.output_path)
+        job = self._jobs.accept(wanted, stages)
         self._history.note_settings(job, settings_of(wanted))
         self._driver.settle()
         self._reports.job_began(job)
@@ -344,17 +317,13 @@ class ResourceManager:
 
     # Commands ------------------------------------------------------------------------------------
     def _end_job(self, order: EndJob) -> None:
-        if not order.ok:
-            self._outputs.job_failed(order.job)
+        self._jobs.ended(order)
         self._reports.job_ended(order.job)
-        known = self._driver.core.records
-        for token in [token for token, job in self._tokens.items() if job not in known]:
-            del self._tokens[token]
         self._watchers.job_ended(order.job)
 
     def _discard(self, order: DiscardJob) -> None:
         self._managers.discard(order)
-        self._outputs.discard(order.job)
+        self._jobs.discard(order.job)
 
 
 class Watchers:

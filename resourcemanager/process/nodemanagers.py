@@ -15,7 +15,6 @@ from railyard.cluster.messages import (
     Fact,
     FactsJournaled,
     FlowFact,
-    JobPackage,
     KillAttempt,
     LaunchAttempt,
     LoadJob,
@@ -33,7 +32,7 @@ from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.topologyfile import Liveness
 from railyard.resourcemanager.driving.orders import reader_of, settle_with
 from railyard.resourcemanager.process.driver import Driver
-from railyard.resourcemanager.process.messages import SetSlots
+from railyard.resourcemanager.process.messages import SetSlots, SubmitJob
 from railyard.resourcemanager.process.reports import MachineTime
 
 log = logging.getLogger(__name__)
@@ -64,8 +63,14 @@ class NodeManagers:
     """The NodeManagers, by rack."""
 
     def __init__(
-        self, driver: Driver, server: Server, liveness: Liveness, machine: MachineTime
+        self,
+        driver: Driver,
+        server: Server,
+        liveness: Liveness,
+        machine: MachineTime,
+        submitted: Mapping[JobId, SubmitJob],
     ) -> None:
+        """``submitted``: the jobs that are not discarded yet."""
         self._driver = driver
         self._server = server
         self._machine = machine
@@ -73,7 +78,7 @@ class NodeManagers:
         self._clock = AwakeClock(now_s(), liveness.heartbeat)
         self._by_rack: dict[RackId, _NodeManager] = {}
         self.slots: dict[NodeId, int] = {}  #: of nodes, where somebody has set them
-        self.packages: dict[JobId, JobPackage] = {}  #: of jobs that are not discarded yet
+        self._submitted = submitted
 
     # What they say -------------------------------------------------------------------------------
     def register(self, request: Request[RegisterNodeManager]) -> Message:
@@ -234,10 +239,10 @@ class NodeManagers:
         manager = self._by_rack[rack_of(order.node)]
         if manager.is_unreachable:
             return
-        job = JobId(order.attempt.split(".", 1)[0])
+        job = job_of(order.attempt)
         if job not in manager.loaded:
             manager.loaded.add(job)
-            self._push(manager, LoadJob(job=job, package=self.packages[job]))
+            self._push(manager, LoadJob(job=job, package=self._submitted[job].package))
         self._push(manager, order)
 
     def send(self, node: NodeId, message: Message) -> None:
@@ -248,7 +253,6 @@ class NodeManagers:
 
     def discard(self, order: DiscardJob) -> None:
         """Have every NodeManager that has loaded a job forget it."""
-        self.packages.pop(order.job, None)
         for manager in self._by_rack.values():
             if order.job in manager.loaded | manager.leftovers:
                 manager.loaded.discard(order.job)
