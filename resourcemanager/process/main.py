@@ -42,7 +42,6 @@ from railyard.resourcemanager.process.messages import (
     DrainNode,
     GetClusterStatus,
     GetJobDetails,
-    GetJobFigures,
     GetJobTasks,
     GetReport,
     JobAccepted,
@@ -61,7 +60,6 @@ from railyard.resourcemanager.process.nodemanagers import NodeManagers
 from railyard.resourcemanager.process.progress import (
     cluster_status,
     job_ended,
-    job_figures,
     job_progress,
 )
 from railyard.resourcemanager.process.recovery import Follower, JobFiles, Recovered, recover
@@ -225,7 +223,6 @@ class ResourceManager:
         server.on(WatchJob, self._watchers.watch)
         server.on(GetClusterStatus, self._status)
         server.on(GetJobDetails, self._details)
-        server.on(GetJobFigures, self._figures)
         server.on(GetJobTasks, self._tasks)
         server.on(GetReport, lambda request: self._reports.ask(request, self._server.reply))
 
@@ -308,12 +305,6 @@ class ResourceManager:
     def _tasks(self, request: Request[GetJobTasks]) -> Message:
         driver = self._driver
         return job_tasks(driver.core, self._history, request.message, driver.now_s)
-
-    def _figures(self, request: Request[GetJobFigures]) -> Message:
-        record = self._driver.core.records.get(request.message.job)
-        if record is None:
-            raise PeerError(f"there is no job {request.message.job}")
-        return job_figures(self._driver.core, record)
 
     # Commands ------------------------------------------------------------------------------------
     def _end_job(self, order: EndJob) -> None:

@@ -1,20 +1,5 @@
 """The messages between clients and the ResourceManager, at the address "resourcemanager".
 
-    client  --SubmitForecasts-->    Done
-            --PlanData-->        DataPlan, before it writes a job's input
-            --ReserveJobId-->    JobIdReserved
-            --SubmitJob-->       JobAccepted (or a Refusal that says why not)
-            --WatchJob-->        Done, then JobProgress a few times a second, JobEnded in the end
-            --KillJob-->         Done
-            --SetSlots-->        Done
-            --DrainNode-->       Done (or a Refusal that says why it can't be spared)
-            --ActivateNode-->    Done
-            --GetClusterStatus-> ClusterStatus
-            --GetJobDetails->    JobDetails
-            --GetJobFigures-->   JobFigures
-            --GetJobTasks->      JobTasks
-            --GetReport-->       Report
-
 All ``_bytes`` are the model's; times are seconds since the ResourceManager started.
 """
 
@@ -140,13 +125,13 @@ class DataPlan(LongMessage, frozen=True, kw_only=True):
 
 
 class WatchJob(Message, frozen=True, kw_only=True):
-    """Push ``JobProgress`` and ``JobEnded`` to whoever sends this."""
+    """Push ``JobProgress`` and ``JobEnded`` to whoever sends this; answered by ``Done``."""
 
     job: JobId
 
 
 class KillJob(Message, frozen=True, kw_only=True):
-    """End a job early."""
+    """End a job early; answered by ``Done``."""
 
     job: JobId
     reason: Text = "killed by its user"
@@ -183,13 +168,7 @@ class GetClusterStatus(Message, frozen=True, kw_only=True):
 
 
 class GetJobDetails(Message, frozen=True, kw_only=True):
-    """Ask for a job's stages and settings; answered by ``JobDetails``."""
-
-    job: JobId
-
-
-class GetJobFigures(Message, frozen=True, kw_only=True):
-    """Ask how far a job is and what it has counted; answered by ``JobFigures``."""
+    """Ask for a job's stages, settings, counters and figures; answered by ``JobDetails``."""
 
     job: JobId
 
@@ -306,6 +285,13 @@ class JobDetails(LongMessage, frozen=True, kw_only=True):
     stages: Few[StageStatus]
     #: with which it was submitted, long ones cut; those that its user gave begin with ``GIVEN``
     settings: FewBy[Name, Text]
+    map_progress: Share = 0.0  #: of all stages that read no other
+    reduce_progress: Share = 0.0  #: of those that do
+    #: {"launched", "reduces launched", "failed", "killed": attempts}, and
+    #: {"read", "shuffle", "output": the model's bytes}
+    numbers: FewBy[Name, Count] = {}
+    counters: FewBy[Name, Signed] = {}
+    failures: Few[TaskFailure] = ()  #: as in ``JobEnded``
 
 
 class AttemptReport(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -350,19 +336,6 @@ class JobTasks(LongAnswer, frozen=True, kw_only=True):
     now_s: Seconds
     tasks: Entries[TaskReport]
     left: Count = 0  #: tasks that come after these
-
-
-class JobFigures(LongMessage, frozen=True, kw_only=True):
-    """The answer to ``GetJobFigures``: a job's state and numbers so far."""
-
-    status: JobStatus
-    map_progress: Share  #: of all stages that read no other
-    reduce_progress: Share  #: of those that do
-    #: {"launched", "reduces launched", "failed", "killed": attempts}, and
-    #: {"read", "shuffle", "output": the model's bytes}
-    numbers: FewBy[Name, Count]
-    counters: FewBy[Name, Signed]
-    failures: Few[TaskFailure]  #: as in ``JobEnded``
 
 
 # Pushed to watchers ------------------------------------------------------------------------------
