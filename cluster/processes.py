@@ -113,12 +113,8 @@ def wake_on_signals(signals: Iterable[signal.Signals]) -> int:
     os.set_blocking(writable, False)
     signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
     for number in signals:
-        signal.signal(number, _noted)
+        signal.signal(number, lambda *_: None)  # its number is in the pipe already
     return readable
-
-
-def _noted(_number: int, _frame: object) -> None:
-    """Do nothing: Python has written the signal's number to the wake-up pipe."""
 
 
 def kill_descendants() -> None:

@@ -218,13 +218,12 @@ class RunFolder:
             raise unusable(f"{parent}: cannot hold run folders", error, parent) from None
         return cls(path)
 
-    def is_ours(self) -> bool:
-        """Whether it exists and ``create`` made it; ``OSError`` if that is not known for now."""
-        return self.id is not None
-
     @property
     def id(self) -> str | None:
-        """The cluster's unique id; None if the folder is not ours.  ``OSError`` as ``is_ours``."""
+        """The cluster's unique id; None if the folder is not ours, or is not there.
+
+        Raises ``OSError`` if that is not known for now.
+        """
         made = mark_of_folder(self.path, _PURPOSE)
         return None if made is None else made.id
 

@@ -11,8 +11,8 @@ from functools import partial
 
 from railyard.cluster.errors import PeerError, UsageError
 from railyard.cluster.ids import JobId
+from railyard.cluster.messaging.access import CLIENT
 from railyard.cluster.messaging.lastinglink import LastingLink
-from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Message, Refusal
 from railyard.dfs.messages import (
@@ -53,13 +53,11 @@ class Jobs:
         self,
         driver: Driver,
         namenode: LastingLink,
-        reactor: Reactor,
         files: JobFiles[SubmitJob],
         ids: JobIds,
     ) -> None:
         self._driver = driver
         self._namenode = namenode
-        self._reactor = reactor
         self._files = files
         self.ids = ids
         self.submitted: dict[JobId, SubmitJob] = {}
@@ -143,7 +141,7 @@ class Jobs:
             self._driver.feed(JobCommitted(job=order.job))
         elif answer.unable and tries < len(_PAUSES_S):
             again = partial(self.commit, order, tries + 1)
-            self._reactor.call_later(_PAUSES_S[tries], again)
+            self._driver.reactor.call_later(_PAUSES_S[tries], again)
         else:
             self._is_committed(order, answer)
 
@@ -177,11 +175,12 @@ class InputData:
         #: {path: requests for its racks that wait}
         self._planning: dict[str, deque[Request[PlanData]]] = {}
         self._coming: dict[Submission, None] = {}  #: jobs that look up their input
+        server.on(PlanData, self._plan)
+        server.on(NoteInput, self._note, (CLIENT,))
         driver.on(PlaceData, self._send_plan)
         driver.on(MoveBlock, self.move)
 
-    def plan(self, request: Request[PlanData]) -> None:
-        """Handle ``PlanData``."""
+    def _plan(self, request: Request[PlanData]) -> None:
         wanted = request.message
         requests = self._planning.setdefault(wanted.path, deque())
         requests.append(request)
@@ -198,8 +197,8 @@ class InputData:
             requests.pop()
             raise
 
-    def note(self, request: Request[NoteInput]) -> Message | None:
-        """Handle ``NoteInput``: find the blocks, and report them to the core."""
+    def _note(self, request: Request[NoteInput]) -> Message | None:
+        """Find the blocks, and report them to the core."""
         wanted = request.message
         if not self._driver.core.state.uses_data:
             return Done()

@@ -164,7 +164,8 @@ def what_is_left(state: ClusterState, node: Node, replicas: int | None) -> str:
     attempts = len(node.attempts) + len(node.reserved)
     if attempts:
         left.append(format_count(attempts, "attempt"))
-    jobs = jobs_with_output(state, node)
+    # Until a job has ended, a task that has read its output may have to run again.
+    jobs = [job.id for job in state.jobs.values() if job.state == "running" and _has(job, node)]
     if jobs:
         more = f" and {len(jobs) - _JOBS_NAMED} more" if len(jobs) > _JOBS_NAMED else ""
         left.append(f"map output of {' '.join(jobs[:_JOBS_NAMED])}{more}")
@@ -173,14 +174,6 @@ def what_is_left(state: ClusterState, node: Node, replicas: int | None) -> str:
     elif replicas:
         left.append(format_count(replicas, "block"))
     return ", ".join(left)
-
-
-def jobs_with_output(state: ClusterState, node: Node) -> list[JobId]:
-    """The jobs that run and have output on a node for which they may ask, as they were submitted.
-
-    Until a job has ended a task that has read it may have to run again.
-    """
-    return [job.id for job in state.jobs.values() if job.state == "running" and _has(job, node)]
 
 
 def _has(job: Job, node: Node) -> bool:

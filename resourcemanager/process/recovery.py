@@ -42,12 +42,13 @@ _WORTH_BYTES = 2**21
 
 @dataclass
 class Recovered:
-    """What a journal says."""
+    """What a journal says; at first, of a run that begins."""
 
     core: Core
     started_s: float  #: the core's 0 on the machine's clock
-    length_bytes: int  #: of the journal's lines that were replayed
     history: TaskHistory
+    #: of the journal's lines that were replayed; None: there is no journal yet
+    length_bytes: int | None = None
     events: int = 0
     #: {timer that has not fired: its time}
     timers_s: dict[str, float] = field(default_factory=dict)
@@ -102,7 +103,7 @@ class Follower:
 
     @property
     def _length_bytes(self) -> int:
-        return 0 if self._recovered is None else self._recovered.length_bytes
+        return 0 if self._recovered is None else self._recovered.length_bytes or 0
 
     def _next_lines(self) -> list[str]:
         """The whole lines that come next, some of them; none if there are none yet."""
@@ -130,7 +131,7 @@ class Follower:
         if started_s is None:
             raise UsageError(f"{self._path}:1: need started_s, as in a journal of a cluster")
         core = core_for(config)
-        return Recovered(core, started_s, 0, TaskHistory(core.state))
+        return Recovered(core, started_s, TaskHistory(core.state), 0)
 
     def _replay(self, lines: list[str]) -> None:
         if self._recovered is None:

@@ -6,7 +6,7 @@ covers the network's traffic from the first one's beginning to the last one's en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import JobId, job_of
 from railyard.cluster.messages import AttemptDelayed
-from railyard.cluster.messaging.transport import Request
-from railyard.cluster.messaging.wire import Message, Refusal
+from railyard.cluster.messaging.transport import Request, Server
+from railyard.cluster.messaging.wire import Refusal
 from railyard.netemu.emulator.statistics import cpu_saturated, grant_lag_ms_p99, since
 from railyard.netemu.messages import GetNetworkStats, NetworkStats
 from railyard.netemu.model.network import Network
@@ -37,6 +37,7 @@ class NetworkReports:
     def __init__(
         self,
         driver: Driver,
+        server: Server,
         network: NetworkOrders,
         folder: Path,
         machine: MachineTime,
@@ -44,12 +45,14 @@ class NetworkReports:
     ) -> None:
         """``folder`` is for the snapshots, of which there are many, and few are asked for."""
         self._driver = driver
+        self._server = server
         self._network = network
         self._at_begin = JobFiles(folder, ".begin", NetworkStats)
         self._at_end = JobFiles(folder, ".end", NetworkStats)
         self._machine = machine
         self._config = config
         self._links = Network(config.topology)
+        server.on(GetReport, self._ask)
 
     def job_began(self, job: JobId) -> None:
         """Take a snapshot for a job that begins."""
@@ -64,9 +67,7 @@ class NetworkReports:
                     snapshots.forget(known)
         self._machine.keep_only(self._driver.core.records)
 
-    def ask(
-        self, request: Request[GetReport], reply: Callable[[Request[GetReport], Message], bool]
-    ) -> None:
+    def _ask(self, request: Request[GetReport]) -> None:
         """Answer a ``GetReport`` once the network has sent its counters."""
         records = self._driver.core.records
         wanted = request.message.jobs or tuple([(job,) for job in records])
@@ -78,9 +79,9 @@ class NetworkReports:
             stats = now if isinstance(now, NetworkStats) else None
             steps = [[records[job] for job in steps] for steps in wanted]
             try:
-                reply(request, Report(summary=self._summary(steps, stats)))
+                self._server.reply(request, Report(summary=self._summary(steps, stats)))
             except PeerError as error:
-                reply(request, Refusal(reason=str(error)))
+                self._server.reply(request, Refusal(reason=str(error)))
 
         self._network.link.insist(GetNetworkStats(), NetworkStats, answer)
 
