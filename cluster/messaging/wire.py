@@ -11,8 +11,8 @@ field.  Values made within a process are not checked.  Nothing is ever unpickled
 A header's size is limited by its class: see ``LongMessage``.  Packing a larger one raises an error;
 if one arrives its sender gets a refusal, since the request number is read first.
 
-Modules of messages import ids (``NodeId`` and so on) from here, not from ``cluster.ids``: the types
-are the same, but limited in length.  Never here: sockets.
+Modules of messages write ``wire.NodeId``: an id as in ``cluster.ids``, but limited in length.  Never
+here: sockets.
 """
 
 from __future__ import annotations
