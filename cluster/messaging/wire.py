@@ -11,7 +11,7 @@ field.  Values made within a process are not checked.  Nothing is ever unpickled
 A header's size is limited by its class: see ``LongMessage``.  Packing a larger one raises an error;
 if one arrives its sender gets a refusal, since the request number is read first.
 
-Modules of messages write ``wire.NodeId``: an id as in ``cluster.ids``, but limited in length.  Never
+Modules of messages write ``wire.NodeId``: an id as in ``cluster.ids``, limited in length.  Never
 here: sockets.
 """
 
