@@ -12,14 +12,14 @@ What a coflow has to send from one rack to another is a *pair*.  It
     holds             a circuit: its flows are in rows over [NIC up, slot, NIC down],
 
 so that the loops in ``kernel.levels`` find all rates.  A pair goes by circuit, with all its flows,
-if it has the elephant threshold T_e left to send when flows come or grow, or when a failed port
+if it has the elephant threshold T_e left to send when flows come, or when a failed port
 works again, until it has nothing left to send.  A port that fails sends its pairs by packets.
 
     arrays     what is known
     switch     circuits are set up, begin to carry, and are taken down
     pairs      flows come and go, pairs go by packets or by circuit, and time goes on
     policies   which pairs get circuits
-    and ``fabric.optics`` does the same for the network around it: names, growth, order
+    and ``fabric.optics`` does the same for the network around it: names, room, order
 
 What happens at one instant: flows end, and pairs without flows are forgotten (``pairs.forget``);
 pairs that have come or grown wait, or are counted anew (``sort_out``); coflows are put in order if

@@ -44,7 +44,7 @@ _IDLE_MAX = 100_000
 
 # Flows come and go -------------------------------------------------------------------------------
 def enter(coming: Array, crosses: Array, others: Array, now_s: float, s: State, c: Circuits) -> int:
-    """Take in those of these flows, which are in no row, that have bytes for another rack.
+    """Take in those of these new flows that have bytes for another rack.
 
     ``crosses``: [route], whether it is between racks.  Those of pairs that hold circuits join at
     once; ``sort_out`` must follow for the others.  Returns how many are not taken in: ``others``.
@@ -52,15 +52,12 @@ def enter(coming: Array, crosses: Array, others: Array, now_s: float, s: State, 
     many = 0
     for at in range(len(coming)):
         flow = coming[at]
-        pair = c.flows.pair[flow]
         if not crosses[s.flows.route[flow]] or s.flows.sent[flow] >= s.flows.size[flow]:
-            forget(flow, now_s, s, c)
             others[many] = flow
             many += 1
             continue
-        if pair == NONE:
-            pair = find_pair(flow, now_s, s, c)
-            link_flow(flow, pair, c)
+        pair = find_pair(flow, now_s, s, c)
+        link_flow(flow, pair, c)
         if c.pairs.state[pair] == PACKETS:
             list_small(pair, c)
         else:

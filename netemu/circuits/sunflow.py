@@ -6,7 +6,7 @@ ports that a later one holds as free, so later ones send in the gaps that earlie
 lose their circuits when those want the port.
 
 Sunflow reserves all of that ahead of time.  Here it is decided when a port is freed, which needs no
-repair when flows grow or ports fail, and is the same as long as it is known which gaps are too
+repair when flows come or ports fail, and is the same as long as it is known which gaps are too
 short: a circuit that is to be set up is dark for δ, so in a gap of δ or less it would be cut before
 it carries.  Such gaps are left alone, as by Sunflow's authors; a circuit that carries may use them.
 So where circuits end within δ, the ports that coflows will take then, and those at the other ends,

@@ -2,8 +2,7 @@
 
 A grant is a total: how many bytes of a flow may have been sent by now.  It follows the fabric's
 clock, so after a late grant the sender catches up.  The last grant of a flow is due exactly when
-the flow finishes in the model.  A flow that will grow gets a grant of all its bytes so far exactly
-when the model has sent them.  Before that, a grant is due once it adds enough bytes to be worth a
+the flow finishes in the model.  Before that, a grant is due once it adds enough bytes to be worth a
 message.  A flow whose rate was 0, since its circuit was being set up, gets a grant as soon as it
 has a rate; otherwise setting up would seem to take longer than it does.
 
@@ -31,7 +30,6 @@ from railyard.netemu.messages import (
     CloseFlow,
     FinishCoflow,
     Grants,
-    GrowFlow,
     RegisterCoflow,
     SetCapacity,
 )
@@ -119,7 +117,6 @@ class Ledger:
         self.coflows: dict[CoflowId, None] = {}  #: those that are registered
         self._coflow_of: dict[FlowId, CoflowId | None] = {}  #: of each open flow
         self._senders: dict[FlowId, _Sender] = {}  #: of open flows
-        self._growing: dict[FlowId, int] = {}  #: bytes so far of open flows with more to come
         #: flows that had nothing new to send at their last check, or were not checked yet:
         #: {flow: whether it was checked}
         self._idle: dict[FlowId, bool] = {}
@@ -146,7 +143,6 @@ class Ledger:
         for ended in self.fabric.handle(None, now_s):
             self.finished += 1
             coflow = self._coflow_of.pop(ended.flow)
-            self._growing.pop(ended.flow, None)
             sender = self._remove_sender(ended.flow)
             if sender is None:
                 self._unclaimed[ended.flow] = _Unclaimed(ended.finished_s, coflow)
@@ -178,19 +174,10 @@ class Ledger:
         self._expected.pop(spec.flow, None)
         self._early.pop(spec.flow, None)
         self._coflow_of[spec.flow] = spec.coflow
-        if spec.more:
-            self._growing[spec.flow] = spec.size_bytes
         if sender is not None:
             self._add_sender(spec.flow, sender, owner=True, granted_bytes=sent_bytes)
         elif early is not None:
             self._add_sender(spec.flow, early.peer, owner=False, granted_bytes=sent_bytes)
-
-    def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
-        """Add bytes to a flow that was opened with ``more``; ``ValueError`` for any other flow."""
-        self._order(GrowFlow(flow=flow, by_bytes=by_bytes, more=more))
-        self._growing[flow] += by_bytes
-        if not more:
-            del self._growing[flow]
 
     def attach(self, flow: FlowId, sender: Peer, again: bool = False, sent_bytes: int = 0) -> None:
         """Send a flow's grants to this peer; ``ValueError`` if it has a sender already.
@@ -316,8 +303,6 @@ class Ledger:
         elif self._check_now:
             self._check_idle([flow for flow in self._check_now if flow in self._idle])
         self._check_now.clear()
-        if self._growing:
-            self._grant_all_so_far()
         out, self._out = self._out, {}
         return {
             peer: Grants(total_bytes=box.total_bytes, finished=tuple(box.finished))
@@ -337,9 +322,6 @@ class Ledger:
         if self._unclaimed.pop(spec.flow, None) is not None:
             self._outbox(sender).finished.append(spec.flow)
             return
-        known_bytes = self._growing.get(spec.flow)
-        if known_bytes is not None:
-            self.grow(spec.flow, spec.size_bytes - known_bytes, spec.more)
         self._remove_sender(spec.flow)
         self._add_sender(spec.flow, sender, owner=True)
         self._check_at_once(spec.flow)
@@ -416,15 +398,6 @@ class Ledger:
         shortest_s = max(TICK_S_MIN, TICK_S_MIN_EACH * len(self._senders))
         self._tick_s = now_s + max(min(after_s, TICK_S_MAX), shortest_s)
 
-    def _grant_all_so_far(self) -> None:
-        """Grant flows that will grow all their bytes so far, once the model has sent these."""
-        for flow, size_bytes in self._growing.items():
-            sender = self._senders.get(flow)
-            if sender is None or sender.granted_bytes == size_bytes:
-                continue
-            if self.fabric.sent_bytes(flow) == size_bytes:
-                self._grant(flow, sender, size_bytes)
-
     def _grant(self, flow: FlowId, sender: _Sender, sent_bytes: int) -> None:
         sender.granted_bytes = sent_bytes
         sender.granted_s = self.fabric.now_s
@@ -441,7 +414,6 @@ class Ledger:
     def _cancelled(self, flow: FlowId) -> None:
         self.cancelled += 1
         del self._coflow_of[flow]
-        self._growing.pop(flow, None)
         self._remove_sender(flow)
         self._check_idle_soon(self.fabric.now_s)
 

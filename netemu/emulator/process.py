@@ -40,12 +40,10 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import (
     AttachFlow,
     CircuitChanges,
-    CircuitView,
     CloseFlow,
     FinishCoflow,
     GetCircuitChanges,
     GetNetworkStats,
-    GrowFlow,
     LinksObserved,
     NetworkStats,
     NetworkView,
@@ -248,10 +246,7 @@ def network_view(fabric: Fabric, *, with_rates: bool) -> NetworkView:
             for name, capacity in fabric.capacities_bytes_per_s().items()
         },
         flows_open=fabric.open_flows,
-        circuits=tuple(
-            CircuitView(src=c.src, dst=c.dst, coflow=c.coflow, ready_s=c.ready_s)
-            for c in fabric.circuits()
-        ),
+        circuits=tuple(fabric.circuits()),
         rates_bytes_per_s=fabric.rates_bytes_per_s() if with_rates else None,
     )
 
@@ -291,7 +286,6 @@ class NetworkEmulator:
         self._owners = Owners()
         ledger = self._ledger
         self._on(OpenFlow, self._open)
-        self._on(GrowFlow, self._grow)
         self._on(CloseFlow, self._close)
         self._on(AttachFlow, self._attach, (NODE_MANAGER,))
         only = (RESOURCE_MANAGER,)
@@ -349,11 +343,6 @@ class NetworkEmulator:
         flow = request.message.flow
         self._owners.check(flow, self._server.sender(request))
         self._ledger.close(flow)
-
-    def _grow(self, request: Request[GrowFlow]) -> None:
-        order = request.message
-        self._owners.check(order.flow, self._server.sender(request))
-        self._ledger.grow(order.flow, order.by_bytes, order.more)
 
     def _set_capacity(self, request: Request[SetCapacity]) -> None:
         order = request.message
@@ -505,16 +494,7 @@ class NetworkEmulator:
 
 
 def _spec(order: OpenFlow) -> FlowSpec:
-    return FlowSpec(
-        flow=order.flow,
-        src=order.src,
-        dst=order.dst,
-        size_bytes=order.size_bytes,
-        coflow=order.coflow,
-        weight=order.weight,
-        priority=order.priority,
-        more=order.more,
-    )
+    return msgspec.convert(order, FlowSpec, from_attributes=True)
 
 
 def main(daemon: Daemon) -> None:

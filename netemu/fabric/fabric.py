@@ -36,7 +36,6 @@ from railyard.netemu.kernel.state import NONE
 from railyard.netemu.messages import (
     CloseFlow,
     FinishCoflow,
-    GrowFlow,
     NetworkStats,
     RegisterCoflow,
     SetCapacity,
@@ -89,7 +88,6 @@ Order = (
     StartFlows
     | FlowRows
     | TakeUpFlow
-    | GrowFlow
     | CloseFlow
     | RegisterCoflow
     | TakeUpCoflow
@@ -407,22 +405,6 @@ class Fabric:
             self._store.view.groups.sent[flows.coflow[flow]] += sent_bytes
         self._send([flow])
 
-    def _grow(self, order: GrowFlow) -> None:
-        flow, by_bytes = order.flow, order.by_bytes
-        found, flows = self._flows.get(flow), self._store.view.flows
-        if found is None:
-            raise ValueError(f'flow "{flow}" is not open')
-        if not flows.more[found]:
-            raise ValueError(f'flow "{flow}" is complete: it was not started with "more"')
-        if by_bytes < 0:
-            raise ValueError(f'flow "{flow}" grows by {by_bytes} bytes: need 0 or more')
-        self._store.stop(found)
-        flows.size[found] += by_bytes
-        flows.more[found] = order.more
-        self._recent.add((self._store.now_s, "grow", flow, by_bytes))
-        self._send([found])
-        self._changed()
-
     def _close(self, order: CloseFlow) -> None:
         if order.flow in self._flows:
             self._cancel(order.flow)
@@ -481,7 +463,6 @@ class Fabric:
         StartFlows: _start,
         FlowRows: _start_rows,
         TakeUpFlow: _take_up,
-        GrowFlow: _grow,
         CloseFlow: _close,
         RegisterCoflow: _register,
         TakeUpCoflow: _register,
@@ -531,9 +512,9 @@ class Fabric:
         except InvariantError as error:
             self._recent.add_to(error)
             raise
-        for flow in self._store.take_ended().tolist():  # it lacked rounding only
-            if not self._store.view.flows.more[flow]:
-                self._instant[flow] = None
+        self._instant.update(
+            dict.fromkeys(self._store.take_ended().tolist())
+        )  # they lacked rounding
         self._store.free_rows()
 
     def _add(self, spec: FlowSpec) -> int:
@@ -549,7 +530,7 @@ class Fabric:
         if spec.coflow is not None or self._by_coflow or self._optics is not None:
             number = self._open.number_of(spec.coflow or f"flow {name}")
         columns = [src], [dst], [number], [size_bytes], [weight]
-        [flow] = self._store.add(columns, more=spec.more)
+        [flow] = self._store.add(columns)
         self._names[flow], self._flows[name] = name, flow
         if coflow is not None and coflow.started_s is None:
             coflow.started_s = self._store.now_s
@@ -581,15 +562,11 @@ class Fabric:
     def _send_by_packets(self, new: Numbers) -> None:
         if not len(new):
             return
-        store, flows = self._store, self._store.view.flows
+        store = self._store
         ways, idle = store.ways(new)
         if idle:  # seldom
             sends = (ways != NONE) & store.have_more(new)
-            for flow in new[~sends].tolist():
-                if flows.more[flow]:
-                    flows.sent[flow] = flows.size[flow]
-                else:
-                    self._instant[flow] = None
+            self._instant.update(dict.fromkeys(new[~sends].tolist()))
             new, ways = new[sends], ways[sends]
         if len(new):
             store.send(new, ways)
@@ -605,13 +582,12 @@ class Fabric:
         return self._flows.get(FlowId(key[1])) == flow
 
     def _take_ended(self) -> None:
-        """Close the flows that have sent all; those that wait for more bytes only stop."""
+        """Close the flows that have sent all."""
         store = self._store
         ended, flows = store.take_ended(), store.state.flows
         if not len(ended):
             return
         store.free_rows()
-        ended = ended[~flows.more[ended]]
         if len(ended) > 1:
             ended = ended[flows.number[ended].argsort()]
             ended = ended[flows.end_s[ended].argsort(kind="stable")]

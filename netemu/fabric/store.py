@@ -127,7 +127,7 @@ class Store:
         self._free_flows: list[int] = []
 
     # Flows ---------------------------------------------------------------------------------------
-    def add(self, columns: Sequence[Array], *, more: bool = False) -> list[int]:
+    def add(self, columns: Sequence[Array]) -> list[int]:
         """The numbers of new flows, which send nothing yet.
 
         ``columns``: their src, dst, coflow, size in bytes and weight; [flow] each.
@@ -138,7 +138,7 @@ class Store:
             loops, on, w = _PLAIN, self.view, self._ways.view
         if loops is not _PLAIN:
             given = [np.asarray(each, kind) for each, kind in zip(given, _COLUMNS, strict=True)]
-        loops.ways.open_all(given[0], tuple(given[1:]), more, first, self.routes.racks, on, w)
+        loops.ways.open_all(given[0], tuple(given[1:]), first, self.routes.racks, on, w)
         return new
 
     def ways(self, going: Numbers) -> tuple[Numbers, int]:

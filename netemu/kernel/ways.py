@@ -27,7 +27,6 @@ class Ways(NamedTuple):
 def open_all(
     new: Array,
     columns: tuple[Array, Array, Array, Array, Array],
-    more: bool,
     first: int,
     racks: int,
     s: State,
@@ -46,7 +45,7 @@ def open_all(
         flows.route[flow] = 2 * racks * racks
         if src[at] != dst[at]:
             flows.route[flow] = w.rack[src[at]] * racks + w.rack[dst[at]]
-        flows.size[flow], flows.weight[flow], flows.more[flow] = size_bytes[at], weight[at], more
+        flows.size[flow], flows.weight[flow] = size_bytes[at], weight[at]
         flows.sent[flow] = flows.booked[flow] = 0.0
 
 

@@ -324,7 +324,6 @@ def test_what_no_link_limits_does_not_count_as_sent():
     first, later = fabric_of("aalo"), fabric_of("aalo")
     specs = {
         "local": spec("local", 9 * MB, dst="r0n0", coflow="c"),
-        "grows": spec("grows", 9 * MB, dst="r0n0", coflow="c", more=True),
         "far": spec("far", 8 * MB, coflow="c"),
         "other": spec("other", 8 * MB, coflow="d"),
     }
@@ -336,7 +335,7 @@ def test_what_no_link_limits_does_not_count_as_sent():
     for coflow, past in first.pasts().items():
         assert past.ended_bytes == 0
         carry_out(later, TakeUpCoflow(coflow, past))
-    for flow in ("grows", "far", "other"):
+    for flow in ("far", "other"):
         carry_out(later, TakeUpFlow(specs[flow], first.sent_by(flow)))
     assert ends_by(later, 2.0) == {"far": pytest.approx(0.8), "other": pytest.approx(1.6)}
 
@@ -365,14 +364,6 @@ def test_grants_go_on_from_what_was_granted():
     assert totals[0] > 400_000
     assert all(total["a"] <= 400_000 + at_s * MB + 1 for at_s, _, total, _ in granted if total)
     assert granted[-1] == (pytest.approx(0.6), ANN, {}, ("a",))
-
-
-def test_a_growing_flow_goes_on():
-    ledger = ledger_of(pasts={})
-    ledger.open(spec("a", size_bytes=500_000, more=True), ANN, again=True, sent_bytes=400_000)
-    assert run(ledger, 1.0)[-1] == (pytest.approx(0.1), ANN, {"a": 500_000}, ())
-    ledger.grow("a", 100_000, more=False)
-    assert run(ledger, 2.0)[-1] == (pytest.approx(1.1), ANN, {}, ("a",))
 
 
 def test_flows_of_jobs_wait_for_the_coflows_that_there_are():
