@@ -117,7 +117,7 @@ class NetworkClient:
         on_grant: OnGrant,
         on_refused: OnRefused | None,
     ) -> None:
-        on_refused = on_refused or partial(_complain, flow)
+        on_refused = on_refused or partial(log.error, "flow %s: %s", flow)
         waiting = self._flows[flow] = _Waiting(ends, stored_bytes, on_grant, on_refused)
 
         def grant() -> None:
@@ -178,7 +178,3 @@ class NetworkClient:
         waiting = self._flows.pop(flow, None)
         if waiting is not None:
             waiting.on_grant(waiting.stored_bytes)
-
-
-def _complain(flow: FlowId, reason: str) -> None:
-    log.error("flow %s: %s", flow, reason)

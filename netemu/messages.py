@@ -49,6 +49,7 @@ from railyard.netemu.model.network import LinkState
 
 #: More changes than there will ever be.
 NO_CHANGES = 2**62
+Totals = Annotated[dict[Name, Number], ENTRIES]
 
 
 # To the emulator ---------------------------------------------------------------------------------
@@ -168,11 +169,9 @@ class NetworkStats(Message, frozen=True, kw_only=True):
     cross_rack_room_bytes: BytesOrInf
     #: model bytes carried so far: "local", "rack", "cross_rack" and, of the last, by which way:
     #: "eps", "ocs", "wan"; "client": from and to clients that have a link
-    bytes: Annotated[dict[Name, Number], ENTRIES]
-    cross_rack_links: Annotated[
-        dict[Name, Number], ENTRIES
-    ]  #: model bytes that each rack's up- and downlink carried
-    ports: Annotated[dict[Name, Number], ENTRIES] = {}  #: the same of optical ports
+    bytes: Totals
+    cross_rack_links: Totals  #: model bytes that each rack's up- and downlink carried
+    ports: Totals = {}  #: the same of optical ports
     #: of links that carry more or less than the topology says: what they carry now, in bytes/s
     capacities: Annotated[dict[Name, BytesPerSOrInf], ENTRIES] = {}
     #: pairs of a lateness, in 0.1 ms rounded up (from 10 ms on to two digits), and how many grants
@@ -210,9 +209,8 @@ class Grants(Event, frozen=True, kw_only=True):
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     total_bytes: Annotated[dict[FlowId, Number], ENTRIES]  #: flows under way
-    finished: Annotated[
-        tuple[FlowId, ...], ENTRIES
-    ] = ()  #: flows that may send all their bytes; reported once
+    #: flows that may send all their bytes; reported once
+    finished: Annotated[tuple[FlowId, ...], ENTRIES] = ()
 
 
 class LinksObserved(Event, frozen=True, kw_only=True):

@@ -112,7 +112,7 @@ class Pairs(NamedTuple):
     is_new: Flags  #: whether its flows have changed since rates were set
     is_small: Flags  #: whether it is listed in ``Lists.small``
     is_grown: Flags
-    next: SideIds  #: [2 * pair + side]: of the pairs of its coflow at that port
+    next: SideIds  #: [2 * pair + side]: of those of its coflow's pairs at that port
     before: SideIds
     next_held: Ids  #: of the pairs of its coflow that hold circuits
     before_held: Ids
@@ -130,7 +130,7 @@ class Coflows(NamedTuple):
     is_moved: Flags  #: whether its sums have changed since ``urgency`` was found
     seen: Ids  #: the last choice in which was found what it will take
     held: Ids  #: its first pair that holds
-    head: PortIds  #: [.., rack]: its first pair there
+    head: PortIds  #: [.., rack]: 2 * its first pair there + side
     port_bytes: PortReals  #: [.., rack]: what pairs by circuit have left to send there, as counted
     port_pairs: PortIds  #: [.., rack]: how many these are
     waits: PortSets  #: [.., rack, word]: the other racks of pairs that wait there

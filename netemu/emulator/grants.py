@@ -18,14 +18,14 @@ ResourceManager that says which flows of jobs there are; their senders wait for 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.netemu.emulator.statistics import lateness_class
-from railyard.netemu.fabric.fabric import Fabric, Order, StartFlows, TakeUpCoflow, TakeUpFlow
+from railyard.netemu.fabric.fabric import Fabric, Order, StartFlows, TakeUpCoflow
 from railyard.netemu.messages import (
     CloseFlow,
     FinishCoflow,
@@ -33,7 +33,7 @@ from railyard.netemu.messages import (
     RegisterCoflow,
     SetCapacity,
 )
-from railyard.netemu.model.flows import CoflowPast, FlowSpec
+from railyard.netemu.model.flows import CoflowPast, Finished, FlowSpec
 
 #: Shortest and longest time between two checks of all flows; with many flows the shortest is so
 #: much for each, so that the checks take at most about a tenth of the emulator's time.
@@ -62,25 +62,8 @@ class _Sender:
 
     peer: Peer
     owner: bool  #: whether it opened the flow, too: then the flow ends when the process is gone
-    granted_s: float
+    granted_s: float  #: when that was, or since when it has been here
     granted_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Early:
-    """A sender whose flow is not open yet."""
-
-    peer: Peer
-    since_s: float
-    sent_bytes: int  #: what another emulator has granted it
-
-
-@dataclass(frozen=True, slots=True)
-class _Unclaimed:
-    """A flow that finished in the model before its sender came."""
-
-    since_s: float
-    coflow: CoflowId | None
 
 
 @dataclass(slots=True)
@@ -110,20 +93,19 @@ class Ledger:
         self.opened = 0
         self.finished = 0
         self.cancelled = 0
-        self.dropped = 0  #: flows without a sender, and senders without a flow, after ``KEEP_S``
         self.lags: Counter[int] = Counter()  #: {``lateness_class``: grants}
         self._scale = scale
         self._worth_bytes = GRANT_STORED_BYTES * scale
         self.coflows: dict[CoflowId, None] = {}  #: those that are registered
-        self._coflow_of: dict[FlowId, CoflowId | None] = {}  #: of each open flow
         self._senders: dict[FlowId, _Sender] = {}  #: of open flows
         #: flows that had nothing new to send at their last check, or were not checked yet:
         #: {flow: whether it was checked}
         self._idle: dict[FlowId, bool] = {}
-        self._early: dict[FlowId, _Early] = {}
-        self._unclaimed: dict[FlowId, _Unclaimed] = {}
+        self._early: dict[FlowId, _Sender] = {}  #: those whose flows are not open yet
+        #: flows that finished in the model before their senders came
+        self._unclaimed: dict[FlowId, Finished] = {}
         self._expected: dict[FlowId, FlowSpec] = {}  #: flows to be opened when their senders come
-        self._out: dict[Peer, _Outbox] = {}
+        self._out: defaultdict[Peer, _Outbox] = defaultdict(_Outbox)
         self._tick_s = 0.0  #: when all flows are checked next
         self._idle_check_s = math.inf  #: when the idle flows are checked next
         #: idle flows to be checked at once: they may have bytes to send already, since their
@@ -142,12 +124,11 @@ class Ledger:
                 self._check_now.update(dict.fromkeys(self._idle))
         for ended in self.fabric.handle(None, now_s):
             self.finished += 1
-            coflow = self._coflow_of.pop(ended.flow)
             sender = self._remove_sender(ended.flow)
             if sender is None:
-                self._unclaimed[ended.flow] = _Unclaimed(ended.finished_s, coflow)
+                self._unclaimed[ended.flow] = ended
             else:
-                self._outbox(sender.peer).finished.append(ended.flow)
+                self._out[sender.peer].finished.append(ended.flow)
                 self._note_lag(now_s - ended.finished_s)
 
     def open(
@@ -165,15 +146,11 @@ class Ledger:
         self._check_name(spec, sender, again)
         early = self._early.get(spec.flow)
         if early is not None:
-            sent_bytes = min(early.sent_bytes, spec.size_bytes)
-        if sent_bytes:
-            self._order(TakeUpFlow(spec, sent_bytes))
-        else:
-            self._order(StartFlows((spec,)))
+            sent_bytes = min(early.granted_bytes, spec.size_bytes)
+        self._order(StartFlows((spec,), sent_bytes))
         self.opened += 1
         self._expected.pop(spec.flow, None)
         self._early.pop(spec.flow, None)
-        self._coflow_of[spec.flow] = spec.coflow
         if sender is not None:
             self._add_sender(spec.flow, sender, owner=True, granted_bytes=sent_bytes)
         elif early is not None:
@@ -193,12 +170,12 @@ class Ledger:
         if flow in self._senders or flow in self._early:
             raise ValueError(f'flow "{flow}" has a sender already')
         if self._unclaimed.pop(flow, None) is not None:
-            self._outbox(sender).finished.append(flow)
+            self._out[sender].finished.append(flow)
         elif self.fabric.is_open(flow):
             self._add_sender(flow, sender, owner=False)
             self._check_at_once(flow)
         else:
-            self._early[flow] = _Early(sender, self.fabric.now_s, sent_bytes)
+            self._early[flow] = _Sender(sender, False, self.fabric.now_s, sent_bytes)
             if flow in self._expected:
                 self.open(self._expected.pop(flow), None)
 
@@ -220,13 +197,13 @@ class Ledger:
 
     def finish_coflow(self, coflow: CoflowId) -> None:
         self.coflows.pop(coflow, None)
+        flows = self.fabric.flows_of(coflow)
         self._order(FinishCoflow(coflow=coflow))
-        for flow in [flow for flow, of in self._coflow_of.items() if of == coflow]:
+        for flow in flows:
             self._cancelled(flow)
-        for flow in [flow for flow, kept in self._unclaimed.items() if kept.coflow == coflow]:
-            del self._unclaimed[flow]
-        for flow in [flow for flow, spec in self._expected.items() if spec.coflow == coflow]:
-            del self._expected[flow]
+        for known in (self._unclaimed, self._expected):
+            for flow in [flow for flow, each in known.items() if each.coflow == coflow]:
+                del known[flow]
 
     def resume(self, coflows: Iterable[CoflowId], flows: Iterable[FlowSpec]) -> None:
         """Keep these coflows and flows of them, and close all others of coflows.
@@ -241,15 +218,16 @@ class Ledger:
             if coflow not in self.coflows:
                 self.register_coflow(coflow)
         self._awaits_coflows, self._pasts = False, {}
-        known = self._coflow_of | {flow: kept.coflow for flow, kept in self._unclaimed.items()}
-        for flow, of in known.items():
-            if of is not None and flow not in specs:
+        known = [flow for coflow in self.coflows for flow in self.fabric.flows_of(coflow)]
+        known += [flow for flow, ended in self._unclaimed.items() if ended.coflow is not None]
+        for flow in known:
+            if flow not in specs:
                 self.close(flow)
         self._expected = {}
         for flow, spec in specs.items():
             if flow in self._early:
                 self.open(spec, None)
-            elif flow not in known:
+            elif not self._may_be_attached_to(flow):
                 self._expected[flow] = spec
 
     def set_capacity(self, link: str, bytes_per_s: float) -> None:
@@ -271,13 +249,9 @@ class Ledger:
     def drop_forgotten(self) -> None:
         """Drop flows whose sender never came, and senders whose flow was never opened."""
         oldest_s = self.fabric.now_s - KEEP_S
-        early = [flow for flow, sender in self._early.items() if sender.since_s < oldest_s]
-        late = [flow for flow, kept in self._unclaimed.items() if kept.since_s < oldest_s]
-        for flow in early:
-            del self._early[flow]
-        for flow in late:
-            del self._unclaimed[flow]
-        self.dropped += len(early) + len(late)
+        early, late = self._early.items(), self._unclaimed.items()
+        self._early = {flow: each for flow, each in early if each.granted_s >= oldest_s}
+        self._unclaimed = {flow: each for flow, each in late if each.finished_s >= oldest_s}
 
     # Grants ------------------------------------------------------------------------------------
     def next_due_s(self) -> float:
@@ -303,7 +277,7 @@ class Ledger:
         elif self._check_now:
             self._check_idle([flow for flow in self._check_now if flow in self._idle])
         self._check_now.clear()
-        out, self._out = self._out, {}
+        out, self._out = self._out, defaultdict(_Outbox)
         return {
             peer: Grants(total_bytes=box.total_bytes, finished=tuple(box.finished))
             for peer, box in out.items()
@@ -320,7 +294,7 @@ class Ledger:
         The flow may have ended meanwhile.
         """
         if self._unclaimed.pop(spec.flow, None) is not None:
-            self._outbox(sender).finished.append(spec.flow)
+            self._out[sender].finished.append(spec.flow)
             return
         self._remove_sender(spec.flow)
         self._add_sender(spec.flow, sender, owner=True)
@@ -401,10 +375,7 @@ class Ledger:
     def _grant(self, flow: FlowId, sender: _Sender, sent_bytes: int) -> None:
         sender.granted_bytes = sent_bytes
         sender.granted_s = self.fabric.now_s
-        self._outbox(sender.peer).total_bytes[flow] = sent_bytes
-
-    def _outbox(self, peer: Peer) -> _Outbox:
-        return self._out.setdefault(peer, _Outbox())
+        self._out[sender.peer].total_bytes[flow] = sent_bytes
 
     def _cancel(self, flow: FlowId) -> None:
         if self.fabric.is_open(flow):
@@ -413,7 +384,6 @@ class Ledger:
 
     def _cancelled(self, flow: FlowId) -> None:
         self.cancelled += 1
-        del self._coflow_of[flow]
         self._remove_sender(flow)
         self._check_idle_soon(self.fabric.now_s)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from railyard.netemu.kernel.rows import join
+from railyard.netemu.kernel.rows import join, put_between, take_out
 from railyard.netemu.kernel.state import FREE_ROWS, FREED, NONE, ROWS, WAYS, Array, Ids, State
 
 
@@ -134,10 +134,7 @@ def new_row(way: int, group: int, s: State) -> int:
     for at in range(s.longest):
         rows.link[(row << s.shift) + at] = s.lines.link[(way << s.shift) + at]
     if s.listed > 0:  # else it gets its place in the line with its flow
-        rows.before[row], rows.after[row] = NONE, head[way]
-        if head[way] != NONE:
-            rows.before[head[way]] = row
-        head[way] = row
+        put_between(row, NONE, head[way], rows.before, rows.after, head, way)
     return row
 
 
@@ -148,13 +145,7 @@ def free_rows(s: State) -> None:
     for at in range(freed):
         row = work.freed[freed - 1 - at]
         if s.listed > 0:
-            before, after = rows.before[row], rows.after[row]
-            if before == NONE:
-                head[rows.way[row]] = after
-            else:
-                rows.after[before] = after
-            if after != NONE:
-                rows.before[after] = before
+            take_out(row, rows.before, rows.after, head, rows.way[row])
         work.free_rows[work.counts[FREE_ROWS]] = row
         work.counts[FREE_ROWS] += 1
     work.counts[FREED] = 0

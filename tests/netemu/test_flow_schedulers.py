@@ -251,8 +251,9 @@ def test_a_coflow_arrives_with_its_first_flow(scheduler):
     f.handle(None, 1.001)
     open_flows(f, FlowSpec(flow="a", src="r0n0", dst="r1n0", size_bytes=GB - 10**6, coflow="A"))
     assert [f.rate_bytes_per_s(flow) for flow in "za"] == [GB, 0]
-    assert f.coflow("empty").started_s is None
-    assert (f.coflow("Z").started_s, f.coflow("A").started_s) == (1.0, 1.001)
+    pasts = f.pasts()
+    assert "empty" not in pasts
+    assert (pasts["Z"].arrived_s, pasts["A"].arrived_s) == (1.0, 1.001)
 
 
 # What all must keep ------------------------------------------------------------------------------

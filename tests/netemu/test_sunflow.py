@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import CloseFlow, RegisterCoflow, SetCapacity
-from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.model.flows import CircuitState, FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.oracles.lowerbound import circuit_times_s, lower_bound_s
 from railyard.oracles.orders import carry_out, open_flows
@@ -161,7 +161,7 @@ def test_nothing_is_sent_while_a_circuit_is_set_up():
     assert f.sent_bytes("A/0>1") == 0
     assert f.rate_bytes_per_s("A/0>1") == 0
     [circuit] = f.circuits()
-    assert circuit == ("r0", "r1", "A", 0.5)
+    assert circuit == CircuitState("r0", "r1", "A", 0.5)
     f.handle(None, 0.75)
     assert f.sent_bytes("A/0>1") == GB // 4
     assert ends_of_all(f) == {"A/0>1": pytest.approx(1.5)}
