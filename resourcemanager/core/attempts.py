@@ -181,7 +181,7 @@ class Attempts:
             self._state.review_readers(stage)
         for stage in job.reduces:
             if stage.live:
-                self._shuffle.review(stage)
+                self._shuffle.begin_to_fetch(stage)
         self._state.make_due(job)
 
     # Outputs that are kept -----------------------------------------------------------------------
@@ -359,7 +359,6 @@ class Attempts:
         attempt.move(event)
         self._shuffle.stop(attempt)
         self._state.release(attempt)
-        attempt.reader = None  # it may be large
 
     def _end_reservation(self, attempt: Attempt, event: str) -> None:
         """The attempt has ended without a slot, since it is ``event``."""
@@ -442,7 +441,7 @@ class Attempts:
         task, stage = attempt.task, attempt.task.stage
         if stage.job.state != "running" or task.winner is not attempt:
             return
-        if any(_is_to_fetch(reader, task) for reader in stage.readers):
+        if any(self._shuffle.is_to_fetch(reader, task) for reader in stage.readers):
             self._launches.run_again(task)
         else:
             stage.unreadable[task.index] = task
@@ -463,14 +462,3 @@ def _why_refused(event: AttemptSucceeded, task: Task) -> str:
     if name is not None and not task.counted:
         return f"counter {name} of the job's tasks: {COUNTED_TOO_FAR}"
     return ""
-
-
-def _is_to_fetch(stage: Stage, task: Task) -> bool:
-    """Whether an attempt of a reading stage has yet to fetch ``task``'s output, each for itself.
-
-    Whatever a pending task has reserved and fetched may be withdrawn.  O(slots the stage holds).
-    """
-    if stage.pending.count:
-        return True
-    readers = [attempt.reader for attempt in stage.live.values() if not attempt.killing]
-    return any(each is None or not each.has(task.stage.name, task.index) for each in readers)

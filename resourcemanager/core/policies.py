@@ -56,7 +56,7 @@ class Policies:
         configs = read_options(recipe, options)
         made: dict[type[Policy], Any] = {
             kind: kind(configs[kind], cluster, *[configs[part] for part in kind.part_settings])
-            for kind in recipe.classes()
+            for kind in recipe.classes
         }
         self.name = recipe.name
         #: how links are observed; None if no policy uses the network
@@ -96,11 +96,7 @@ class Policies:
 
     def roles_of(self, policy: Policy) -> tuple[str, ...]:
         """The questions that a policy answers, by itself or as a part, such as ("tasks",)."""
-        return tuple([role for role in ROLES if policy in self._with_parts(role)])
-
-    def _with_parts(self, role: str) -> Iterator[Policy]:
-        answers: Policy = getattr(self, role)
-        return answers.with_parts()
+        return tuple([role for role in ROLES if policy in getattr(self, role).with_parts()])
 
     def ask(self, question: Callable[..., T], *about: object) -> T:
         """The answer of a policy's method, which is called with ``about``.
@@ -114,17 +110,10 @@ class Policies:
         except Exception as error:
             raise self.broken(question, about, error) from error
 
-    def ask_all(self, question: Callable[..., Iterable[T]], *about: object) -> list[T]:
-        """All items of a policy's answer, which may be made one by one."""
-        try:
-            return list(question(*about))
-        except Exception as error:
-            raise self.broken(question, about, error) from error
-
-    def each(self, items: Iterable[T], question: Callable[[], Iterable[T]]) -> Iterator[T]:
+    def each(self, question: Callable[[], Iterable[T]]) -> Iterator[T]:
         """The items of a policy's answer to a question, which may be made one by one."""
         try:
-            yield from items
+            yield from question()
         except Exception as error:
             raise self.broken(question, (), error) from error
 

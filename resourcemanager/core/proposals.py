@@ -8,7 +8,7 @@ Never here: what a launch or an end entails; see ``launches.py`` and ``attempts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from railyard.resourcemanager.core.attempts import Attempts
@@ -16,14 +16,7 @@ from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.files import Moves
 from railyard.resourcemanager.core.jobs import Attempt, Node, Task
 from railyard.resourcemanager.core.launches import Launches
-from railyard.resourcemanager.interface.decisions import (
-    Copy,
-    MoveInput,
-    Proposal,
-    Reserve,
-    Take,
-    Withdraw,
-)
+from railyard.resourcemanager.interface.decisions import Copy, MoveInput, Reserve, Take, Withdraw
 from railyard.resourcemanager.interface.policies import Policy
 
 #: Rounds after one event; a policy that proposes something in all of them would never cease to.
@@ -34,7 +27,6 @@ class _Asked(NamedTuple):
     """A policy that proposes."""
 
     policy: Policy
-    propose: Callable[[], Iterable[Proposal]]
     roles: tuple[str, ...]  #: its own
 
     def __str__(self) -> str:
@@ -68,8 +60,7 @@ class Proposals:
         self.policies: list[Policy] = [
             cast("Any", each).__self__ for each in state.policies.overriding("propose")
         ]
-        roles_of = state.policies.roles_of
-        self._asked = [_Asked(policy, policy.propose, roles_of(policy)) for policy in self.policies]
+        self._asked = [_Asked(each, state.policies.roles_of(each)) for each in self.policies]
         #: whether any policy makes proposals, or may leave outputs to be taken
         self.are_made = bool(self._asked) or attempts.keep
 
@@ -90,37 +81,30 @@ class Proposals:
             while node.promised and node.free:
                 task = node.promised.pop(0)
                 if not _why_not_copied(task, node):  # else it needs no copy any more
-                    self._launches.launch_copy(task, node)
+                    self._launches.launch(task, node)
 
     # ---------------------------------------------------------------------------------------------
     def _ask(self) -> tuple[_Asked, ...] | None:
         """A round: who proposed anything; None if nobody did, and no output was left to take."""
         proposing: tuple[_Asked, ...] = ()
         for asked in self._asked:
-            policy, propose, _ = asked
-            if policy.quiet:
-                continue
-            try:  # here, not in a call of ``policies``: most often nothing is proposed
-                proposals = propose()
-            except Exception as error:
-                raise self._state.policies.broken(propose, (), error) from error
-            if proposals != () and self._carry_out(asked, proposals):
+            if not asked.policy.quiet and self._carry_out(asked):
                 proposing += (asked,)
         if proposing or (self._keeping and self._attempts.take_what_is_left()):
             return proposing
         return None
 
-    def _carry_out(self, policy: _Asked, proposals: Iterable[Proposal]) -> bool:
+    def _carry_out(self, asked: _Asked) -> bool:
         """Carry out what a policy proposes; returns whether that is anything."""
         policies, proposed = self._state.policies, False
-        for proposal in policies.each(proposals, policy.propose):
+        for proposal in policies.each(asked.policy.propose):
             kind = self._kinds.get(type(proposal))
             if kind is None:
                 kinds = ", ".join(each.__name__ for each in self._kinds)
-                raise policies.invalid(str(policy), f"proposed {proposal!r}", f"need a {kinds}")
-            if kind.role not in policy.roles:
+                raise policies.invalid(str(asked), f"proposed {proposal!r}", f"need a {kinds}")
+            if kind.role not in asked.roles:
                 what = f"proposed a {type(proposal).__name__}"
-                raise policies.invalid(str(policy), what, f"that is the {kind.role} policy's")
+                raise policies.invalid(str(asked), what, f"that is the {kind.role} policy's")
             for observer in self._state.observers:
                 observer.proposed(proposal)
             kind.carry_out(proposal)
@@ -146,7 +130,7 @@ class Proposals:
             what = f"proposed a copy of {proposal.task.id} on {proposal.node}"
             raise state.policies.invalid("copies", what, wrong, proposal.task.id, proposal.node)
         if node.free:
-            self._launches.launch_copy(task, node)
+            self._launches.launch(task, node)
         else:
             node.promised.append(task)
         if ending is not None:

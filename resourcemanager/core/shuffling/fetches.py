@@ -287,7 +287,6 @@ class StageShuffle:
             counted[:] = 0
         arrays.moved_bytes[:] = 0
 
-    # What readers say (``ReaderRows``) -----------------------------------------------------------
     def missing(self, reader: int) -> int:
         """How many tasks' outputs have not arrived yet."""
         return int(self.arrays.missing[reader])
