@@ -63,11 +63,7 @@ class Attempts:
     """Handles what happens to attempts."""
 
     def __init__(
-        self,
-        state: ClusterState,
-        shuffle: Shuffle,
-        jobs: JobLife,
-        launches: Launches,
+        self, state: ClusterState, shuffle: Shuffle, jobs: JobLife, launches: Launches
     ) -> None:
         self._state = state
         self._shuffle = shuffle

@@ -45,11 +45,7 @@ from railyard.resourcemanager.core.offers import Offers
 from railyard.resourcemanager.core.policies import Observer
 from railyard.resourcemanager.core.proposals import Proposals
 from railyard.resourcemanager.core.records import JobRecord
-from railyard.resourcemanager.core.shuffling.fetches import (
-    CancelFetch,
-    FetchesEnded,
-    StartFetches,
-)
+from railyard.resourcemanager.core.shuffling.fetches import CancelFetch, FetchesEnded, StartFetches
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.interface.commands import MoveBlock
 from railyard.resourcemanager.interface.events import (

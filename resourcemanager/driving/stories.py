@@ -233,10 +233,8 @@ class AttemptStories(RunObserver):
     def placed(self, task: Task, slot: Node, answer: Place, before: Sequence[AskedBefore]) -> None:
         """The tasks policy gave a slot to the task."""
         policies, stage = self._state.policies, task.stage
-        free = self._state.free_nodes()
-        levels: Counter[str] = Counter(
-            stage.pending.level(task.index, node.id, node.rack) for node in free
-        )
+        level, free = stage.pending.level, self._state.free_nodes()
+        levels = Counter[str](level(task.index, node.id, node.rack) for node in free)
         self._chosen[task.id, answer.node or slot.id] = Chosen(
             who=f"{policies.name}/tasks",
             how="placed",

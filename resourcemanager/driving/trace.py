@@ -40,9 +40,7 @@ _SAME_TIME_S = 1e-9
 
 
 def chrome_trace(
-    steps: Iterable[Step],
-    circuits: Sequence[CircuitUse] = (),
-    samples: Sequence[Sample] = (),
+    steps: Iterable[Step], circuits: Sequence[CircuitUse] = (), samples: Sequence[Sample] = ()
 ) -> dict[str, Any]:
     """The trace of a replayed run; ``json.dump`` it to a file for ui.perfetto.dev.
 
@@ -158,10 +156,7 @@ class _Trace:
         common = {"name": "shuffle", "cat": "shuffle", "id": order.flow}
         at_source = {"ts": left_s * 1e6, "pid": source.node.number, "tid": source.lane}
         at_reader = {"ts": arrived_s * 1e6, "pid": reader.node.number, "tid": reader.lane}
-        return [
-            {**common, "ph": "s", **at_source},
-            {**common, "ph": "f", "bp": "e", **at_reader},
-        ]
+        return [{**common, "ph": "s", **at_source}, {**common, "ph": "f", "bp": "e", **at_reader}]
 
     def _fetch(self, fetch: FetchSpan, at_s: float) -> None:
         order = fetch.order

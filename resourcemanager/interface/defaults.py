@@ -14,11 +14,7 @@ from railyard.cluster.errors import require
 from railyard.cluster.ids import RackId
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.events import DataAnnounced
-from railyard.resourcemanager.interface.policies import (
-    DataPolicy,
-    ShufflePolicy,
-    TaskPolicy,
-)
+from railyard.resourcemanager.interface.policies import DataPolicy, ShufflePolicy, TaskPolicy
 from railyard.resourcemanager.interface.views import (
     ClusterView,
     JobView,

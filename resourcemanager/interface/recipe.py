@@ -47,10 +47,7 @@ class Recipe:
     def variant(self, name: str, source: str, settings: Mapping[str, Option]) -> Recipe:
         """The same scheduler with other settings, called "SELF:NAME": for a paper's ablations."""
         return replace(
-            self,
-            name=f"{self.name}:{name}",
-            source=source,
-            settings={**self.settings, **settings},
+            self, name=f"{self.name}:{name}", source=source, settings={**self.settings, **settings}
         )
 
     @cached_property
@@ -114,8 +111,7 @@ def read_options(
     """
     made = _read_sections(recipe, options)
     return {
-        kind: made[kind.section] if kind.section else kind.Config()
-        for kind in recipe.with_settings
+        kind: made[kind.section] if kind.section else kind.Config() for kind in recipe.with_settings
     }
 
 

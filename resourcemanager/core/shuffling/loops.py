@@ -93,12 +93,7 @@ def with_room(arrays: Arrays, *, places: int = 0, readers: int = 0) -> Arrays:
 
 
 def go_on(
-    arrays: Arrays,
-    rack_of: Numbers,
-    fetches: Numbers,
-    ended: bool,
-    now_s: float,
-    begun: int,
+    arrays: Arrays, rack_of: Numbers, fetches: Numbers, ended: bool, now_s: float, begun: int
 ) -> Numbers:
     """Begin fetches of all that is new where these may fetch, in this order.
 
