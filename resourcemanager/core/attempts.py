@@ -78,13 +78,11 @@ class Attempts:
         self._known(event.attempt)
 
     def progressed(self, event: AttemptProgressed) -> None:
-        """It reports how far it is."""
         attempt = self._note_progress(event.attempt, event.progress)
         if attempt is not None and attempt.state != "reserved":
             self._state.policies.notify("attempt_progressed", attempt)
 
     def all_progressed(self, event: AttemptsProgressed) -> None:
-        """They report how far they are."""
         for attempt, progress in event.reports:
             self._note_progress(attempt, progress)
 
@@ -107,7 +105,6 @@ class Attempts:
             self._state.policies.notify("attempt_ready", attempt)
 
     def succeeded(self, event: AttemptSucceeded) -> None:
-        """It did its task."""
         attempt = self._known(event.attempt)
         if attempt is None:
             return
@@ -137,7 +134,6 @@ class Attempts:
             self._win(attempt)
 
     def failed(self, event: AttemptFailed) -> None:
-        """It ended without its result."""
         attempt = self._known(event.attempt)
         if attempt is None:
             return
@@ -157,7 +153,6 @@ class Attempts:
             self._requeue(attempt.task)
 
     def killed(self, event: AttemptKilled) -> None:
-        """It ended by an order."""
         attempt = self._known(event.attempt)
         if attempt is not None and attempt.state == "reserved":
             self._end_reservation(attempt, "killed")
@@ -203,7 +198,6 @@ class Attempts:
         return taken
 
     def _keep(self, attempt: Attempt, event: AttemptSucceeded) -> None:
-        """The attempt did its task; its output waits to be taken."""
         task = attempt.task
         attempt.success = event
         task.kept += (attempt,)
@@ -317,7 +311,6 @@ class Attempts:
             self._state.make_due(job)
 
     def _avoid(self, job: Job, node: Node) -> None:
-        """Offer the job no slots of the node, and have none reserved for it there."""
         job.avoid[node.id] = None
         for attempt in list(node.reserved.values()):
             if attempt.task.stage.job is job:
@@ -351,18 +344,15 @@ class Attempts:
             self._requeue(attempt.task)
 
     def _end(self, attempt: Attempt, event: str) -> None:
-        """The attempt does not hold its slot any more, since it is ``event``."""
         attempt.move(event)
         self._shuffle.stop(attempt)
         self._state.release(attempt)
 
     def _end_reservation(self, attempt: Attempt, event: str) -> None:
-        """The attempt has ended without a slot, since it is ``event``."""
         self._shuffle.stop(attempt)
         self._state.end_reservation(attempt, event)
 
     def _win(self, attempt: Attempt) -> None:
-        """The attempt's output is the task's."""
         task, stage = attempt.task, attempt.task.stage
         task.winner = attempt
         task.move("won by an attempt")
@@ -431,7 +421,6 @@ class Attempts:
                 self._lose_output(output)
 
     def _lose_output(self, attempt: Attempt) -> None:
-        """The attempt's output can't be read any more."""
         attempt.move("without its output")
         self._shuffle.output_lost(attempt)
         task, stage = attempt.task, attempt.task.stage
@@ -444,7 +433,6 @@ class Attempts:
 
 
 def _why_refused(event: AttemptSucceeded, task: Task) -> str:
-    """Why what an attempt reports can't be; "" if it can."""
     stage, record = task.stage, task.stage.job.record
     partitions, shuffle_bytes = len(event.partition_bytes), sum(event.partition_bytes)
     if partitions != stage.partitions:

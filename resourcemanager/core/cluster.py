@@ -174,7 +174,6 @@ class ClusterState:
         self.touched[job.id] = job
 
     def release(self, attempt: Attempt) -> None:
-        """Take the attempt's slot back."""
         task, node, name = attempt.task, attempt.node, attempt.id
         stage = task.stage
         job = stage.job

@@ -154,7 +154,6 @@ class Moves:
         self._readers: dict[JobId, _Readers] = {}  #: of jobs that run; made when it is needed
 
     def move(self, proposal: MoveInput) -> None:
-        """Have a block moved."""
         state = self._state
         block = self._block(proposal.path, proposal.block)
         wrong = self._why_not(proposal, block)
@@ -180,7 +179,6 @@ class Moves:
 
     # ---------------------------------------------------------------------------------------------
     def _why_not(self, proposal: MoveInput, block: InputBlock | None) -> str:
-        """Why the block can't be moved; "" if it can."""
         if block is None:
             known = len(self._state.data.get(proposal.path, ()))
             return f"{known} blocks of it are known"
@@ -198,7 +196,6 @@ class Moves:
         return ""
 
     def _ended(self, path: str, number: int) -> InputBlock:
-        """The block of a move that has ended."""
         block = self._block(path, number)
         if block is None:
             raise PeerError(f"{path}: there is no block {number} that could have been moved")

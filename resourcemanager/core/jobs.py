@@ -93,17 +93,14 @@ class Attempt(msgspec.Struct, eq=False):
     success: AttemptSucceeded | None = None  #: what it reported, as long as its output is kept
 
     def move(self, event: str) -> None:
-        """Change its state, as the table says."""
         self.state = ATTEMPT.after(self.state, event, self.id)
 
     @property
     def holds_slot(self) -> bool:
-        """Whether it holds a slot of its node."""
         return self.state in ("running", "ending")
 
     @property
     def output_lost(self) -> bool:
-        """Whether its shuffle output can't be read any more."""
         return self.state == "output lost"
 
 
@@ -153,7 +150,6 @@ class Task(msgspec.Struct, eq=False):
             setattr(stage, after, getattr(stage, after) + 1)
 
     def leave(self) -> None:
-        """It is not needed any more."""
         self.move("not needed")
         self.drop_kept()
         self.stage.reruns.pop(self.index, None)
@@ -248,7 +244,6 @@ class Stage:
         return None if len(self.live) >= self.limit else self.first_pending()
 
     def first_pending(self) -> Task | None:
-        """Its first pending task."""
         index = self.pending.first()
         return None if index is None else self.tasks[index]
 
@@ -296,11 +291,9 @@ class Job:
         )
 
     def move(self, event: str) -> None:
-        """Change its state, as the table says."""
         self.state = JOB.after(self.state, event, self.id)
 
     def task(self, task: TaskId) -> Task | None:
-        """The task of that name; None if there is none."""
         name = task.split(".", 1)[1]
         letters = name.rstrip("0123456789")
         stage = self.stages.get(letters)

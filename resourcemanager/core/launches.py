@@ -65,7 +65,6 @@ class Launches:
             self._shuffle.reader_launched(attempt)
 
     def withdraw(self, attempt: Attempt, reason: str) -> None:
-        """End a reservation, with its fetches."""
         self._shuffle.stop(attempt)
         self._state.withdraw(attempt, reason)
 

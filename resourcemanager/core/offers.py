@@ -103,7 +103,6 @@ class Offers:
                 self._offer_to_due()
 
     def _offer_node(self, node: Node) -> None:
-        """Offer a node's free slots to all jobs."""
         while node.kept_for and node.free:
             job = node.kept_for.pop(0)
             if job.wanting:
@@ -214,7 +213,6 @@ class Offers:
         self._set_timer(job.id, until_s)
 
     def _place(self, job: Job, offered: Node, decision: Place) -> None:
-        """Launch what a policy decided, if that can be."""
         proposed: object = decision.task
         node = self._state.nodes.get(decision.node) if decision.node else offered
         task: Task | None
@@ -306,7 +304,6 @@ def _gives_up_first(reader: Attempt) -> tuple[bool, float, int]:
 
 
 def _what_is_wrong(task: Task | None, node: Node | None) -> str:
-    """Why this placement can't be; "" if it can."""
     if task is None:
         return "the job that was offered the slot has no such task"
     if node is None:

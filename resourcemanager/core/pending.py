@@ -62,7 +62,6 @@ class PendingTasks:
         self.count -= 1
 
     def input(self, index: int) -> TaskInput:
-        """The input of task ``index``, pending or not."""
         return self._inputs[index] if self._inputs else _NO_INPUT
 
     def renew(self, index: int, place: TaskInput) -> None:

@@ -77,7 +77,6 @@ class Policies:
                 self._hooks[name] += (getattr(part, name),)
 
     def notify(self, hook: str, *about: object) -> None:
-        """Call the method ``hook`` of those policies that override it."""
         for call in self._hooks[hook]:
             try:
                 call(*about)
@@ -118,7 +117,6 @@ class Policies:
             raise self.broken(question, (), error) from error
 
     def ask_number(self, question: Callable[..., float], *about: object) -> float:
-        """A policy's answer that has to be a number."""
         answer = self.ask(question, *about)
         if not isinstance(answer, int | float):
             raise self.invalid(_name(question), f"answered {answer!r}", "need a number", *about)
@@ -130,7 +128,6 @@ class Policies:
         return InvalidDecision(text, map(_subject, about))
 
     def failed(self, who: str, doing: str, error: Exception, *about: object) -> InvalidDecision:
-        """The error for a policy that raised one."""
         what = f"{type(error).__name__}: {error}"
         text = f"{self.name}/{who} failed at {self._cluster.now_s:.3f} s, {doing}: {what}"
         return InvalidDecision(text, map(_subject, about))
@@ -153,7 +150,6 @@ _HOOKS = {
 
 @cache
 def _overridden(kind: type[Policy]) -> tuple[str, ...]:
-    """The methods that a class of policies overrides."""
     return tuple([name for name, plain in _HOOKS.items() if getattr(kind, name) != plain])
 
 
@@ -207,7 +203,6 @@ def figures_of(policies: Policies) -> tuple[Figures, list[InvalidDecision]]:
 
 
 def _checked(given: object) -> dict[str, float]:
-    """What a policy gave, if it is figures; raises ``UsageError``."""
     if not isinstance(given, Mapping):
         raise UsageError(f"{shown_value(given)}: need {{name: number}}")
     require(len(given) <= _FIGURES_MAX, "figures", len(given), f"at most {_FIGURES_MAX}")

@@ -24,8 +24,6 @@ ROUNDS_MAX = 100
 
 
 class _Asked(NamedTuple):
-    """A policy that proposes."""
-
     policy: Policy
     roles: tuple[str, ...]  #: its own
 
@@ -34,8 +32,6 @@ class _Asked(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """A kind of proposal."""
-
     role: str  #: whose policies may propose it
     carry_out: Callable[[Any], None]
 
@@ -137,7 +133,6 @@ class Proposals:
             self._attempts.give_up(ending, f"gives its slot up for a copy of {task.id}")
 
     def _take(self, proposal: Take) -> None:
-        """Let a kept output count."""
         attempt = proposal.attempt
         task = self._state.running_task(attempt.task.id)
         kept = next((each for each in task.kept if each.id == attempt.id), None) if task else None
@@ -149,7 +144,6 @@ class Proposals:
         self._attempts.take(kept)
 
     def _reserve(self, proposal: Reserve) -> None:
-        """Have an attempt of a task read on a node, without a slot."""
         state = self._state
         task, node = state.running_task(proposal.task.id), state.nodes.get(proposal.node)
         wrong = _why_not_reserved(task, node)
@@ -159,7 +153,6 @@ class Proposals:
         self._launches.reserve(task, node)
 
     def _withdraw(self, proposal: Withdraw) -> None:
-        """Forget a reservation."""
         name = proposal.attempt.id
         attempt = self._state.reserved.get(name)
         if attempt is None:
@@ -188,7 +181,6 @@ def _why_not_copied(task: Task | None, node: Node | None) -> str:
 
 
 def _why_not_ended(ending: Attempt, task: Task | None, node: Node | None) -> str:
-    """Why the attempt can't end for a copy of the task on the node; "" if it can."""
     if ending.killing:
         return "it was asked to end already"
     if ending.task is not task and ending.node is not node:
@@ -197,7 +189,6 @@ def _why_not_ended(ending: Attempt, task: Task | None, node: Node | None) -> str
 
 
 def _why_not_reserved(task: Task | None, node: Node | None) -> str:
-    """Why the task can't have a reservation on the node; "" if it can."""
     if task is None:
         return "no job that runs has such a task"
     if node is None:

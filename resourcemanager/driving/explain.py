@@ -250,8 +250,6 @@ _BLOCKS = "where the store's own rule put each block and why: only what jobs rea
 
 
 class _FileRecorder(RunObserver):
-    """What a replay says of a file, and proposals about it."""
-
     def __init__(self, core: Core, path: str) -> None:
         self._core, self._path = core, path.rstrip("/")
         self.paths: dict[str, None] = {}  #: all files and folders that were seen

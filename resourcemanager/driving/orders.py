@@ -52,7 +52,6 @@ class Differences:
 
     @property
     def in_words(self) -> str:
-        """For a log."""
         return f"{self.kept} attempts run on, {len(self.orders)} orders are sent again"
 
 

@@ -64,7 +64,6 @@ class RunObserver(Observer):
         """The record is over."""
 
     def header(self, what: str) -> dict[str, Any]:
-        """The fields that all explanations have."""
         return {
             "what": what,
             "scheduler": self.config.scheduler,
@@ -231,7 +230,6 @@ class AttemptStories(RunObserver):
 
     # Answers and proposals -----------------------------------------------------------------------
     def placed(self, task: Task, slot: Node, answer: Place, before: Sequence[AskedBefore]) -> None:
-        """The tasks policy gave a slot to the task."""
         policies, stage = self._state.policies, task.stage
         level, free = stage.pending.level, self._state.free_nodes()
         levels = Counter[str](level(task.index, node.id, node.rack) for node in free)
@@ -246,7 +244,6 @@ class AttemptStories(RunObserver):
         )
 
     def proposed(self, proposal: Proposal) -> None:
-        """A policy proposes a copy, a reservation, or to take an output."""
         name = self._state.policies.name
         match proposal:
             case Copy(task=task, node=node, why=why):
@@ -368,7 +365,6 @@ class Waits:
         self.is_waiting = False  #: whether it was pending after the event before
 
     def answered(self, state: ClusterState, task: Task, slot: Node, answer: Wait | Pass) -> None:
-        """Its job was offered a slot and did not take it."""
         what, until_s = ("wait", answer.until_s) if isinstance(answer, Wait) else ("pass", None)
         planned = state.policies.ask(state.policies.tasks.planned, task)
         key = what, answer.reason, planned

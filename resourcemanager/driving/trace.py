@@ -71,11 +71,9 @@ class _Trace:
 
     @property
     def nodes(self) -> int:
-        """How many nodes have been seen."""
         return len(self._history.nodes)
 
     def take(self, step: Step) -> None:
-        """Add what an event and its commands show."""
         for what, span in self._history.take(step.state, step.at_s, step.event, step.commands):
             match span:
                 case NodeSpan():

@@ -98,7 +98,6 @@ class StageShuffle:
 
     # What comes ----------------------------------------------------------------------------------
     def add_output(self, output: Attempt, node_number: int) -> int:
-        """Add an output that is ready; returns its node's place."""
         node, sizes = output.node, output.partition_bytes
         place = self.place_of.get(node.id)
         if place is None:
@@ -201,7 +200,6 @@ class StageShuffle:
         return [number | reader for reader in readers for number in of_places]
 
     def is_open(self, fetch: int) -> bool:
-        """Whether a fetch is under way."""
         where = place_and_reader(fetch)
         return bool(self.arrays.asked[where] != self.arrays.arrived[where])
 
@@ -221,17 +219,14 @@ class StageShuffle:
         return found
 
     def reader_of(self, fetch: int) -> Attempt:
-        """The attempt that a fetch is for."""
         attempt = self.readers[fetch & READERS]
         assert attempt is not None, f"{self.stage.id} has a reader that was not launched"
         return attempt
 
     def node_of(self, fetch: int) -> Node:
-        """Where a fetch comes from."""
         return self.nodes[place_and_reader(fetch)[0]]
 
     def name(self, fetch: int) -> FlowId:
-        """The flow of a fetch under way."""
         number = self.arrays.name[place_and_reader(fetch)]
         return FlowId(f"{self.reader_of(fetch).id}:{self.node_of(fetch).id}:{number}")
 
@@ -244,7 +239,6 @@ class StageShuffle:
         return self._logs[place][int(self.arrays.arrived[where]) : int(self.arrays.asked[where])]
 
     def as_fetch(self, fetch: int) -> Fetch:
-        """A fetch under way, to be looked at."""
         where = place_and_reader(fetch)
         return Fetch(
             self.name(fetch),
@@ -288,7 +282,6 @@ class StageShuffle:
         arrays.moved_bytes[:] = 0
 
     def missing(self, reader: int) -> int:
-        """How many tasks' outputs have not arrived yet."""
         return int(self.arrays.missing[reader])
 
     def fetched(self, reader: int) -> dict[str, int]:

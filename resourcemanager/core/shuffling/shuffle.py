@@ -66,7 +66,6 @@ class Shuffle:
 
     # Jobs and stages -----------------------------------------------------------------------------
     def job_submitted(self, job: Job) -> None:
-        """Be ready for the shuffles of a job."""
         for stage in job.reduces:
             self._numbered += 1
             shuffle = StageShuffle(stage, self._numbered, len(self._racks))
@@ -81,7 +80,6 @@ class Shuffle:
                 self._state.emit(CloseCoflow(coflow=shuffle.coflow))
 
     def job_ended(self, job: Job) -> None:
-        """Forget the shuffles of a job."""
         for stage in job.reduces:
             shuffle = self.stages.pop(stage.id)
             shuffle.count(self._racks)
@@ -159,7 +157,6 @@ class Shuffle:
             self._fetch(shuffle, (place,), [attempt])
 
     def stop(self, attempt: Attempt) -> None:
-        """Cancel the fetches of an attempt."""
         shuffle = self.stages.get(attempt.task.stage.id)
         if attempt.reader is not None and shuffle is not None:
             for fetch in shuffle.under_way(reader=attempt.reader):
@@ -188,7 +185,6 @@ class Shuffle:
 
     # Ends of fetches -----------------------------------------------------------------------------
     def finished(self, event: FlowFinished) -> None:
-        """A fetch is complete; one that is not known any more does not matter."""
         fetch = self._found(event.flow)
         if fetch is not None:
             self._go_on(np.array([fetch]), ended=True)
@@ -261,7 +257,6 @@ class Shuffle:
         return self._by_number[fetch >> loops.STAGE_SHIFT]
 
     def count_all(self) -> None:
-        """Have records say what has been fetched."""
         for shuffle in self.stages.values():
             shuffle.count(self._racks)
 
@@ -328,7 +323,6 @@ class Shuffle:
             self._state.policies.notify("fetch_started", each)
 
     def _see(self, number: int) -> Fetch:
-        """Ask the flow policy about a fetch that begins."""
         fetch = self._seen[number] = self.stage_of(number).as_fetch(number)
         policies, attempt = self._state.policies, fetch.reader
         flows = policies.flows
@@ -354,7 +348,6 @@ class Shuffle:
         self._notify_ended(fetch)
 
     def _cancel(self, shuffle: StageShuffle, number: int) -> None:
-        """End a fetch that is not wanted any more."""
         started = self._as_fetch(shuffle, number).start_order
         if self.by_name:
             self._state.emit(CancelFlow(flow=started.flow, dst=started.dst))
