@@ -111,8 +111,7 @@ class Attempts:
         if attempt.state == "reserved":
             raise PeerError(f"{attempt.id} succeeded without an order to begin")
         task, stage = attempt.task, attempt.task.stage
-        refused = _why_refused(event, task)
-        if refused:
+        if refused := _why_refused(event, task):
             self.failed(AttemptFailed(attempt=event.attempt, reason=refused))
             return
         stage.job.record.computed_s += event.computed_s
@@ -228,7 +227,12 @@ class Attempts:
         for job in self._state.jobs.values():
             self._forgive(job, node)
             for stage in job.stages.values():
-                self._lose_outputs_on(stage, node)
+                outputs = stage.outputs.pop(node.id, ())
+                for reader_stage in stage.readers:
+                    self._shuffle.place_lost(reader_stage, node)
+                for output in outputs:
+                    if not output.output_lost:
+                        self._lose_output(output)
 
     def node_restarted(self, node: Node, whole: Collection[AttemptId]) -> None:
         """Write off what ran on a node, and the output there that is not ``whole``.
@@ -411,14 +415,6 @@ class Attempts:
             self.take(task.kept[0])
         else:
             self._launches.make_pending(task, "left by its last attempt")
-
-    def _lose_outputs_on(self, stage: Stage, node: Node) -> None:
-        outputs = stage.outputs.pop(node.id, ())
-        for reader_stage in stage.readers:
-            self._shuffle.place_lost(reader_stage, node)
-        for output in outputs:
-            if not output.output_lost:
-                self._lose_output(output)
 
     def _lose_output(self, attempt: Attempt) -> None:
         attempt.move("without its output")

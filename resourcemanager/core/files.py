@@ -13,6 +13,7 @@ Never here: which task runs where.
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Sequence
 
 import msgspec
@@ -138,8 +139,8 @@ def is_stored(state: ClusterState, path: str, blocks: Sequence[DataBlock]) -> bo
     return known == list(blocks)
 
 
-#: {(path, offset in stored bytes): (stage, number) of the tasks that read the block there}
-_Readers = dict[tuple[str, int], list[tuple[Stage, int]]]
+#: {(path, offset in stored bytes): (stage, number) of the tasks that read that block alone}
+_Readers = defaultdict[tuple[str, int], list[tuple[Stage, int]]]
 
 
 class Moves:
@@ -211,20 +212,14 @@ class Moves:
         if job.id not in self._readers:
             for ended in [other for other in self._readers if other not in self._state.jobs]:
                 del self._readers[ended]
-            self._readers[job.id] = _readers_of(job)
+            readers = self._readers[job.id] = defaultdict(list)
+            for stage in job.maps:
+                for index, task in enumerate(stage.plan.inputs):
+                    if len(task.splits) == 1:
+                        [split] = task.splits
+                        readers[split.path, split.stored_offset].append((stage, index))
         for stage, index in self._readers[job.id].get((path, block.stored_offset), ()):
             place = msgspec.structs.replace(stage.pending.input(index), nodes=block.nodes)
             stage.pending.renew(index, place)
             if index in stage.pending:
                 self._state.make_due(job)
-
-
-def _readers_of(job: Job) -> _Readers:
-    """The tasks of a job that read a single block, by that block.  O(tasks)."""
-    readers: _Readers = {}
-    for stage in job.maps:
-        for index, task in enumerate(stage.plan.inputs):
-            if len(task.splits) == 1:
-                [split] = task.splits
-                readers.setdefault((split.path, split.stored_offset), []).append((stage, index))
-    return readers

@@ -236,12 +236,9 @@ class Stage:
 
         None if it would only wait: what it reads has pending tasks and not one slot.
         """
-        if not self.reads or not self.open or not self.pending.count:
+        if not self.reads or not self.open or len(self.live) >= self.limit:
             return None
-        for source in self.reads:
-            if source.pending.count and not source.live:  # it is ``stuck``
-                return None
-        return None if len(self.live) >= self.limit else self.first_pending()
+        return None if any(map(stuck, self.reads)) else self.first_pending()
 
     def first_pending(self) -> Task | None:
         index = self.pending.first()

@@ -9,7 +9,7 @@ Never here: what a launch or an end entails; see ``launches.py`` and ``attempts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.cluster import ClusterState
@@ -23,19 +23,6 @@ from railyard.resourcemanager.interface.policies import Policy
 ROUNDS_MAX = 100
 
 
-class _Asked(NamedTuple):
-    policy: Policy
-    roles: tuple[str, ...]  #: its own
-
-    def __str__(self) -> str:
-        return "/".join(self.roles)
-
-
-class _Kind(NamedTuple):
-    role: str  #: whose policies may propose it
-    carry_out: Callable[[Any], None]
-
-
 class Proposals:
     """Asks policies for proposals, and carries them out."""
 
@@ -45,29 +32,30 @@ class Proposals:
         self._state = state
         self._launches = launches
         self._attempts, self._keeping = attempts, state.keeping
-        self._kinds: dict[type, _Kind] = {
-            Copy: _Kind("copies", self._copy),
-            Take: _Kind("copies", self._take),
-            Reserve: _Kind("tasks", self._reserve),
-            Withdraw: _Kind("tasks", self._withdraw),
-            MoveInput: _Kind("data", moves.move),
+        #: {kind of proposal: whose policies may make it, and what carries it out}
+        self._kinds: dict[type, tuple[str, Callable[[Any], None]]] = {
+            Copy: ("copies", self._copy),
+            Take: ("copies", self._take),
+            Reserve: ("tasks", self._reserve),
+            Withdraw: ("tasks", self._withdraw),
+            MoveInput: ("data", moves.move),
         }
         #: those that may propose something
         self.policies: list[Policy] = [
             cast("Any", each).__self__ for each in state.policies.overriding("propose")
         ]
-        self._asked = [_Asked(each, state.policies.roles_of(each)) for each in self.policies]
+        self._with_roles = [(each, state.policies.roles_of(each)) for each in self.policies]
         #: whether any policy makes proposals, or may leave outputs to be taken
-        self.are_made = bool(self._asked) or attempts.keep
+        self.are_made = bool(self.policies) or attempts.keep
 
     def make(self, offer: Callable[[], None]) -> None:
         """Ask until nothing is proposed; ``offer`` offers slots until no job takes one."""
         proposing, rounds = self._ask(), 1
         while proposing is not None:
             if rounds == ROUNDS_MAX:
-                who = " and ".join(map(str, proposing))
+                who, policies = " and ".join(proposing), self._state.policies
                 what = f"proposed something in each of {ROUNDS_MAX} rounds"
-                raise self._state.policies.invalid(who, what, "that has to end")
+                raise policies.invalid(who, what, "that has to end")
             offer()
             proposing, rounds = self._ask(), rounds + 1
 
@@ -80,30 +68,32 @@ class Proposals:
                     self._launches.launch(task, node)
 
     # ---------------------------------------------------------------------------------------------
-    def _ask(self) -> tuple[_Asked, ...] | None:
+    def _ask(self) -> list[str] | None:
         """A round: who proposed anything; None if nobody did, and no output was left to take."""
-        proposing: tuple[_Asked, ...] = ()
-        for asked in self._asked:
-            if not asked.policy.quiet and self._carry_out(asked):
-                proposing += (asked,)
+        proposing = [
+            "/".join(roles)
+            for policy, roles in self._with_roles
+            if not policy.quiet and self._carry_out(policy, roles)
+        ]
         if proposing or (self._keeping and self._attempts.take_what_is_left()):
             return proposing
         return None
 
-    def _carry_out(self, asked: _Asked) -> bool:
+    def _carry_out(self, policy: Policy, roles: tuple[str, ...]) -> bool:
         """Carry out what a policy proposes; returns whether that is anything."""
         policies, proposed = self._state.policies, False
-        for proposal in policies.each(asked.policy.propose):
-            kind = self._kinds.get(type(proposal))
-            if kind is None:
+        for proposal in policies.each(policy.propose):
+            kind = type(proposal)
+            if kind not in self._kinds:
                 kinds = ", ".join(each.__name__ for each in self._kinds)
-                raise policies.invalid(str(asked), f"proposed {proposal!r}", f"need a {kinds}")
-            if kind.role not in asked.roles:
-                what = f"proposed a {type(proposal).__name__}"
-                raise policies.invalid(str(asked), what, f"that is the {kind.role} policy's")
+                raise policies.invalid("/".join(roles), f"proposed {proposal!r}", f"need a {kinds}")
+            role, carry_out = self._kinds[kind]
+            if role not in roles:
+                what, why = f"proposed a {kind.__name__}", f"that is the {role} policy's"
+                raise policies.invalid("/".join(roles), what, why)
             for observer in self._state.observers:
                 observer.proposed(proposal)
-            kind.carry_out(proposal)
+            carry_out(proposal)
             proposed = True
         return proposed
 

@@ -50,16 +50,16 @@ def chrome_trace(
     for step in steps:
         trace.take(step)
     trace.name_what_was_taken()
-    optical = optical_rows(circuits, trace.nodes + 1)
-    optical += circuit_counters(circuits, trace.nodes + 1)
-    links = link_rows(samples, trace.nodes + 2)
+    number = len(trace.history.nodes) + 1
+    optical = [*optical_rows(circuits, number), *circuit_counters(circuits, number)]
+    links = link_rows(samples, number + 1)
     return {"traceEvents": trace.rows + optical + links, "displayTimeUnit": "ms"}
 
 
 class _Trace:
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = [row_name("process_name", _NETWORK, 0, "network")]
-        self._history = History()
+        self.history = History()
         self._lanes: dict[int, int] = {}  #: {number of a node: how many lanes are named}
         self._succeeded: dict[AttemptId, AttemptSpan] = {}
         #: {attempt that has not ended: its fetches from other nodes, as they ended}
@@ -69,12 +69,8 @@ class _Trace:
         #: attempts with kept output, each with the "args" of its row
         self._kept: list[tuple[AttemptSpan, dict[str, Any]]] = []
 
-    @property
-    def nodes(self) -> int:
-        return len(self._history.nodes)
-
     def take(self, step: Step) -> None:
-        for what, span in self._history.take(step.state, step.at_s, step.event, step.commands):
+        for what, span in self.history.take(step.state, step.at_s, step.event, step.commands):
             match span:
                 case NodeSpan():
                     self._node(span)
@@ -253,10 +249,8 @@ def link_rows(samples: Sequence[Sample], process: int) -> list[dict[str, Any]]:
     without a sample carried as much as before.
     """
     rows: list[dict[str, Any]] = []
-    totals: dict[str, int] = {}
+    totals = dict(samples[0].bytes) if samples else {}
     shown: dict[str, float] = {}
-    if samples:
-        totals |= samples[0].bytes
     for (begin_s, *_), (end_s, now, _) in pairwise(samples):
         rates = {
             link: (total - totals.get(link, 0)) * 8e-9 / (end_s - begin_s)
