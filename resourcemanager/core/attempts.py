@@ -263,11 +263,10 @@ class Attempts:
 
     def fetch_failed(self, event: FlowFailed) -> None:
         """A fetch broke off; output that can't be had mostly counts as a failure of who made it."""
-        known = self._shuffle.reader_of(event.flow)
-        if known is None:
+        broken = self._shuffle.failed(event)
+        if broken is None:
             return
-        lost, to_blame = self._shuffle.failed(event)
-        reader, node = known
+        reader, node, lost, to_blame = broken
         for output in lost:
             self._lose_output(output)
             if to_blame and output.task.stage.job.state == "running":

@@ -79,7 +79,7 @@ class Attempt(msgspec.Struct, eq=False):
     node: Node
     level: Level
     launched_s: float
-    reader: int | None  #: its number in its stage's shuffle; None if that reads no other
+    reader: int | None = None  #: its number in the shuffle of its stage, if that reads others
     ended_s: float | None = None
     progress: float = 0.0
     state: str = "running"  #: see ``lifecycles.ATTEMPT``

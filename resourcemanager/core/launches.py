@@ -115,8 +115,7 @@ class Launches:
         name, stage = attempt_id(task.id, task.launches), task.stage
         task.launches += 1
         level = stage.pending.level(task.index, node.id, node.rack)
-        reader = self._shuffle.new_reader(task, node) if stage.reads else None
-        return Attempt(name, task, node, level, self._state.now_s, reader)
+        return Attempt(name, task, node, level, self._state.now_s)
 
 
 def launch_order(attempt: Attempt) -> LaunchAttempt:

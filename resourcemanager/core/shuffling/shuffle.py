@@ -103,16 +103,12 @@ class Shuffle:
             self._fetch(shuffle, shuffle.place_of.values(), stage.at_work)
 
     # Readers and outputs -------------------------------------------------------------------------
-    def new_reader(self, task: Task, node: Node) -> int:
-        """The number of a new attempt of a reading stage, which has fetched nothing yet."""
-        return self.stages[task.stage.id].add_reader(task, self._node_number[node.id])
-
     def reader_launched(self, attempt: Attempt) -> None:
         """A reading attempt is there: it fetches what is ready, unless the policy says wait."""
         stage = attempt.task.stage
         shuffle = self.stages[stage.id]
-        assert attempt.reader is not None, f"{attempt.id} reads no stage"
-        shuffle.readers[attempt.reader] = attempt
+        if attempt.reader is None:  # else it was a reservation
+            attempt.reader = shuffle.add_reader(attempt, self._node_number[attempt.node.id])
         if shuffle.fetching:
             self._fetch(shuffle, shuffle.place_of.values(), [attempt])
         else:
@@ -193,15 +189,16 @@ class Shuffle:
         """Fetches are complete, one after the other."""
         self._go_on(event.fetches, ended=True)
 
-    def failed(self, event: FlowFailed) -> tuple[list[Attempt], bool]:
-        """A fetch broke off: it is tried again.
+    def failed(self, event: FlowFailed) -> tuple[Attempt, Node, list[Attempt], bool] | None:
+        """A fetch broke off: it is to be tried again.
 
-        Returns the outputs that now count as lost, and whether those who made them are to blame:
-        not when their NodeManager is gone, unless one reader says so again and again.
+        Returns its reader, where it came from, the outputs that now count as lost, and whether
+        those who made them are to blame: not when their NodeManager is gone, unless one reader says
+        so again and again.  None if it is not known any more.
         """
         fetch = self._found(event.flow)
         if fetch is None:
-            return [], False
+            return None
         shuffle = self.stage_of(fetch)
         shuffle.be_careful()
         outputs = shuffle.outputs(fetch)
@@ -217,21 +214,14 @@ class Shuffle:
         to_blame = tried_enough or not event.gone
         if lost and to_blame:
             del shuffle.tries[fetch]
-        return [output for output in lost if not output.output_lost], to_blame
+        lost = [output for output in lost if not output.output_lost]
+        return shuffle.reader_of(fetch), shuffle.node_of(fetch), lost, to_blame
 
     # What can be seen ----------------------------------------------------------------------------
     @property
     def open_coflows(self) -> list[CoflowId]:
         """The coflows that were opened and not closed."""
         return [each.coflow for each in self.stages.values() if each.started_s is not None]
-
-    def reader_of(self, flow: FlowId) -> tuple[Attempt, Node] | None:
-        """Which attempt the flow of a fetch is for, and where it comes from."""
-        fetch = self._found(flow)
-        if fetch is None:
-            return None
-        shuffle = self.stage_of(fetch)
-        return shuffle.reader_of(fetch), shuffle.node_of(fetch)
 
     @property
     def fetches(self) -> dict[FlowId, Fetch]:
