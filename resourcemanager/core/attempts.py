@@ -1,10 +1,9 @@
 """The life of tasks and attempts: success, failure, kill, loss, and what follows from each.
 
-A task is pending, running (it has live attempts and no winner) or done (it has a winner).  A done
-task becomes pending again when its output is lost and somebody still needs it.  Where the copies
-policy wants to choose, an output is kept until it is taken; so that no job waits for a policy, what
-is kept of a task is taken once its last live attempt has ended, all that is kept of a stage when
-nothing of it is pending or running.
+A done task becomes pending again when its output is lost and somebody still needs it.  Where the
+copies policy wants to choose, an output is kept until it is taken; so that no job waits for a
+policy, what is kept of a task is taken once its last live attempt has ended, all that is kept of a
+stage when nothing of it is pending or running.
 
 Never here: which task runs where (``offers.py``), when a job is over (``joblife.py``).
 """

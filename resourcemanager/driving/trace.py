@@ -193,12 +193,9 @@ def optical_rows(circuits: Sequence[CircuitUse], process: int) -> list[dict[str,
         for use in sorted(circuits, key=lambda use: (use.begin_s, use.src, use.dst))
         for port in (f"{use.src}.ocs.up", f"{use.dst}.ocs.down")
     ]
-    number = {
-        (port, lane): place
-        for place, (port, lane) in enumerate(
-            (port, lane) for port in sorted(lanes, key=_natural) for lane in range(len(lanes[port]))
-        )
-    }
+    ports = sorted(lanes, key=_natural)
+    ends = [(port, lane) for port in ports for lane in range(len(lanes[port]))]
+    number = {end: place for place, end in enumerate(ends)}
     rows = [row_name("thread_name", process, place, port) for (port, _), place in number.items()]
     if rows:
         rows.insert(0, row_name("process_name", process, 0, NAME))
@@ -263,12 +260,8 @@ def link_rows(samples: Sequence[Sample], process: int) -> list[dict[str, Any]]:
             if rate != shown.get(link, 0.0):
                 rows.append(_counter(link, begin_s, process, {"Gbps": rate}))
             shown[link] = rate
-    if samples:
-        rows += [
-            _counter(link, samples[-1][0], process, {"Gbps": 0.0})
-            for link, rate in shown.items()
-            if rate
-        ]
+    carrying = [link for link, rate in shown.items() if rate]
+    rows += [_counter(link, samples[-1][0], process, {"Gbps": 0.0}) for link in carrying]
     return [row_name("process_name", process, 0, "links"), *rows] if rows else []
 
 
