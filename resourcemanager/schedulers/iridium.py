@@ -34,7 +34,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
-from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -79,8 +78,6 @@ _GAIN = 1e-6
 class IridiumDataConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings "iridium.*"."""
 
-    section: ClassVar[str] = "iridium"
-
     move_data: bool = False  #: whether input is moved ahead of the jobs that are predicted
 
 
@@ -88,7 +85,7 @@ class IridiumData(StoreDecides):
     """Answers "data": where the block store has it at first, then moved ahead of jobs."""
 
     Config = IridiumDataConfig
-    section = IridiumDataConfig.section
+    section = "iridium"
     uses_data = True
     uses_network = True
 

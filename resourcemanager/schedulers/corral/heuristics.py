@@ -127,15 +127,13 @@ def prioritize(problem: Problem, widths: Widths) -> Schedule:
 # The quick search ---------------------------------------------------------------------------------
 #: a bound is a sum in another order than the cost, so it may differ by rounding
 _ROUNDING = 1 - 1e-9
-_MARK_EVERY = 256
 
 
 def quick_provisioning(problem: Problem) -> Widths:
     """The best allocation: r_j of each job, as ``plain_provisioning`` finds it."""
     path = Path(problem)
-    if problem.scenario == "batch":
-        return path.widths(_best_of_batch(problem, path))
-    return path.widths(_Online(problem, path).best())
+    batch = problem.scenario == "batch"
+    return path.widths(_best_of_batch(problem, path) if batch else _Online(problem, path).best())
 
 
 class Path:
@@ -154,40 +152,34 @@ class Path:
         steps = np.lexsort((width, job, -self.shortest_s[:, :-1].ravel()))
         self.job = job[steps]  #: which job grows in each step
         self.width = width[steps]  #: from how many racks
-        self._marks = [
-            np.ones(self._jobs, dtype=np.int64)
-        ]  #: r_j after every ``_MARK_EVERY`` steps
-        for begin in range(0, len(steps), _MARK_EVERY):
-            grown = self.job[begin : begin + _MARK_EVERY]
-            self._marks.append(self._marks[-1] + np.bincount(grown, minlength=self._jobs))
 
     def __len__(self) -> int:
         return len(self.job) + 1
 
     def widths(self, number: int) -> Widths:
         """r_j in the allocation of that number."""
-        mark = number // _MARK_EVERY
-        grown = self.job[mark * _MARK_EVERY : number]
-        widths: Widths = self._marks[mark] + np.bincount(grown, minlength=self._jobs)
+        widths: Widths = 1 + np.bincount(self.job[:number], minlength=self._jobs)
         return widths
 
 
 def _best_of_batch(problem: Problem, path: Path) -> int:
     """The number of the best allocation: they are tried by ascending bound until none can win."""
-    work = _along(path, problem.lengths_s * np.arange(1, problem.racks + 1))
-    bounds_s = _batch_bounds(problem, path, work)
+    bounds_s = _batch_bounds(problem, path)
     best_s, best = math.inf, 0
     for number in np.argsort(bounds_s, kind="stable").tolist():
         if bounds_s[number] > best_s:
             break
-        makespan_s = _makespan_s(problem, path.widths(number), float(work[number]), best_s)
-        best_s, best = min((best_s, best), (makespan_s, number))
+        widths = path.widths(number)
+        lengths_s = problem.lengths_at(widths)
+        cost_s = _cost_s(problem, problem.order(widths), widths, lengths_s, widths, best_s)
+        best_s, best = min((best_s, best), (cost_s, number))
     return best
 
 
-def _batch_bounds(problem: Problem, path: Path, work: Floats) -> Floats:
+def _batch_bounds(problem: Problem, path: Path) -> Floats:
     """Of each allocation, a lower bound of its makespan, in seconds."""
     racks = np.arange(1, problem.racks + 1)
+    work = _along(path, problem.lengths_s * racks)
     alone_s = _along(path, problem.lengths_s * (2 * racks > problem.racks))
     # The longest: it grows next, unless it has all racks already.
     next_s = np.append(problem.lengths_s[path.job, path.width - 1], 0.0)
@@ -204,34 +196,38 @@ def _along(path: Path, values: Floats) -> Floats:
     return sums
 
 
-def _makespan_s(problem: Problem, widths: Widths, work: float, limit_s: float) -> float:
-    """The makespan that ``prioritize`` gives, in seconds; infinite if above ``limit_s``."""
-    lengths_s, racks = problem.lengths_at(widths).tolist(), widths.tolist()
-    running, free = _running(problem)  # (when racks get free, how many)
-    now_s = makespan_s = 0.0
-    # Rack-seconds up to the limit, less the work: more must not be left idle.
-    spare = limit_s * problem.racks - work * _ROUNDING
-    for j in problem.order(widths):
-        while free < racks[j]:
-            then_s, count = heappop(running)
-            spare -= free * (then_s - now_s)
-            now_s = then_s
-            free += count
-        end_s = now_s + lengths_s[j]
-        if spare < 0 or end_s > limit_s:
-            return math.inf
-        free -= racks[j]
-        heappush(running, (end_s, racks[j]))
-        if end_s > makespan_s:
-            makespan_s = end_s
-    return makespan_s
+def _cost_s(
+    problem: Problem,
+    order: list[int],
+    widths: Widths,
+    lengths_s: Floats,
+    held_racks: Widths,
+    limit_s: float = math.inf,
+) -> float:
+    """The cost as ``prioritize`` has it, in seconds; infinite if a job ends after ``limit_s``.
 
-
-def _running(problem: Problem) -> tuple[list[tuple[float, int]], int]:
-    """A heap of (until when, 1) for each rack that is busy at first; the number of free ones."""
+    ``held_racks``: how many racks each job takes from others.
+    """
     busy = [(until_s, 1) for until_s in problem.busy_until_s.tolist() if until_s > 0]
-    heapify(busy)
-    return busy, problem.racks - len(busy)
+    heapify(busy)  # (until when, how many racks)
+    free, now_s, cost_s = problem.racks - len(busy), 0.0, 0.0
+    batch = problem.scenario == "batch"
+    columns = (problem.arrive_s, lengths_s, widths, held_racks)
+    for come_s, length_s, racks, held in zip(*(c[order].tolist() for c in columns), strict=True):
+        now_s = max(now_s, come_s)
+        while busy and busy[0][0] <= now_s:
+            free += heappop(busy)[1]
+        while free < racks:
+            now_s, count = heappop(busy)
+            free += count
+        end_s = now_s + length_s
+        if end_s > limit_s:
+            return math.inf
+        cost_s = max(cost_s, end_s) if batch else cost_s + (end_s - come_s)
+        if held:
+            free -= held
+            heappush(busy, (end_s, held))
+    return cost_s
 
 
 class _Online:
@@ -241,8 +237,7 @@ class _Online:
         self._problem = problem
         self._path = path
         self._all = np.arange(problem.jobs)
-        come, self._group = np.unique(problem.arrive_s, return_inverse=True)
-        self._has_ties = len(come) < problem.jobs  #: some jobs come at the same time
+        _, self._group = np.unique(problem.arrive_s, return_inverse=True)
 
     def best(self) -> int:
         last = len(self._path) - 1
@@ -266,11 +261,11 @@ class _Online:
         widths = self._path.widths(first)
         if first == last:
             lengths_s = self._problem.lengths_at(widths)
-            return self._cost_s(self._problem.order(widths), widths, lengths_s, widths)
+            return _cost_s(self._problem, self._problem.order(widths), widths, lengths_s, widths)
         most = self._path.widths(last)
         lengths_s = self._path.shortest_s[self._all, most - 1]
         order, held = self._relaxed_order(widths, most)
-        return self._cost_s(order, widths, lengths_s, held)
+        return _cost_s(self._problem, order, widths, lengths_s, held)
 
     def _relaxed_order(self, widths: Widths, most: Widths) -> tuple[list[int], Widths]:
         """An order for a range of allocations, and how many racks each job takes from others.
@@ -279,8 +274,6 @@ class _Online:
         starts before it could if it were the first, and together they leave no more than any one
         of them does: so only the widest, as the last, takes its racks.
         """
-        if not self._has_ties:
-            return self._problem.order(widths), widths
         grows = np.bincount(self._group, weights=most > widths)[self._group] > 0
         sort_by = np.where(grows, widths, -widths)
         keys = (-self._problem.lengths_at(widths), sort_by, self._problem.arrive_s)
@@ -289,26 +282,3 @@ class _Online:
         held = widths.copy()
         held[order[grows[order] & ~is_last]] = 0
         return order.tolist(), held
-
-    def _cost_s(
-        self, order: list[int], widths: Widths, lengths_s: Floats, held_racks: Widths
-    ) -> float:
-        """The sum of the completion times, as ``prioritize`` sums it up."""
-        running, free = _running(self._problem)
-        now_s = cost_s = 0.0
-        columns = (self._problem.arrive_s, lengths_s, widths, held_racks)
-        for come_s, length_s, racks, held in zip(
-            *(c[order].tolist() for c in columns), strict=True
-        ):
-            now_s = max(now_s, come_s)
-            while running and running[0][0] <= now_s:
-                free += heappop(running)[1]
-            while free < racks:
-                now_s, count = heappop(running)
-                free += count
-            end_s = now_s + length_s
-            cost_s += end_s - come_s
-            if held:
-                free -= held
-                heappush(running, (end_s, held))
-        return cost_s

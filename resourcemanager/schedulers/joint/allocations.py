@@ -5,11 +5,9 @@ edge from each task of the stages that its own reads.  A map with a block of inp
 a task without duration on each node that holds the block.  Left open there, chosen here: of a job
 without forecast, the topology's rates and equal edges, as ``Estimates`` has them.
 
-``Allocations`` are a policy's notes, and what is to be proposed and offered.  By
-``LocalSchedulers`` (IV-D) a slot goes to the first ready task in the queue of its server.  Which
-task is put into which queue, a policy made of this says in ``renew``; here is what can happen to
-queued tasks: their server is lost or takes no tasks any more, their job avoids it, they fail, their
-output is lost and they run again, or they are not needed any more.
+By ``LocalSchedulers`` (IV-D) a slot goes to the first ready task in the queue of its server.  Here
+is what can happen to queued tasks: their server is lost or takes no tasks any more, their job
+avoids it, they fail, their output is lost and they run again, or they are not needed any more.
 """
 
 from __future__ import annotations
@@ -52,20 +50,20 @@ class TaskGraphs:
         self._estimates = estimates
         stated = links_as_stated(cluster.topology.derived(Network))
         self._mean_bytes_per_s = mean_capacity(stated.values())
-        #: {stage: the longest path from one of its tasks to the end of its job, the task included}
-        self._longest_s: dict[StageId, float] = {}
+        #: {stage: the longest path from one of its tasks to the end of its job, itself included}
+        self.longest_s: dict[StageId, float] = {}
 
     def submitted(self, job: JobView) -> None:
         """Find the longest paths of a job, with what is known of it as it comes."""
         for stage in reversed(list(job.stages.values())):
-            edge_bytes = [self.equal_edge(stage, reader) for reader in stage.readers]
-            after = zip(stage.readers, edge_bytes, strict=True)
-            after_s = [self.remaining_s(reader, size_bytes) for reader, size_bytes in after]
-            self._longest_s[stage.id] = self.execution_s(stage) + max(after_s, default=0.0)
+            after_s = [
+                self.remaining_s(each, self.equal_edge(stage, each)) for each in stage.readers
+            ]
+            self.longest_s[stage.id] = self.execution_s(stage) + max(after_s, default=0.0)
 
     def ended(self, job: JobView) -> None:
         for stage in job.stages.values():
-            self._longest_s.pop(stage.id, None)
+            self.longest_s.pop(stage.id, None)
 
     def execution_s(self, stage: StageView) -> float:
         """C_ij of a stage's tasks."""
@@ -87,11 +85,7 @@ class TaskGraphs:
 
         Edges count with the mean capacity of all switches.
         """
-        return self.transfer_s(size_bytes) + self._longest_s[stage.id]
-
-    def longest_s(self, stage: StageView) -> float:
-        """The longest path from a task of a stage, itself included: its upward rank."""
-        return self._longest_s[stage.id]
+        return self.transfer_s(size_bytes) + self.longest_s[stage.id]
 
     def transfer_s(self, size_bytes: float) -> float:
         """How long so many bytes take at the mean capacity of all switches."""
@@ -110,109 +104,19 @@ def mean_capacity(links: Iterable[LinkState]) -> float:
     return sum(limited) / len(limited) if limited else math.inf
 
 
-#: Why a task has a reservation.
-_RESERVED = "it is in the queue of this server, and its data can be sent"
+class LocalSchedulers(OrderPolicy, TaskPolicy):
+    """Answers "order" and "tasks" by the servers' queues, which ``renew`` fills."""
 
-
-class Allocations:
-    """The servers' queues, and the graphs of jobs with tasks in them."""
-
-    def __init__(self, cluster: ClusterView, estimates: Estimates) -> None:
-        self.cluster = cluster
+    def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:
+        super().__init__(config, cluster)
+        estimates = Estimates(cluster)
+        self.parts = (estimates,)
         self.graphs = TaskGraphs(cluster, estimates)
         self.servers = Servers(cluster)
         #: {stage: its tasks that were pending and in no queue when it was scheduled last}
-        self.unscheduled: Counter[StageId] = Counter()
-        self._proposals: list[Proposal] = []
+        self._unscheduled: Counter[StageId] = Counter()
+        self._proposals: list[Reserve | Withdraw] = []
         self._offered: dict[JobId, JobView] = {}
-
-    # What is known -------------------------------------------------------------------------------
-    def to_schedule(self, stage: StageView) -> Iterator[TaskView]:
-        queued = self.servers.tasks
-        if self.servers.count[stage.id] < stage.pending.count:
-            for index in list(stage.pending):
-                task = stage.tasks[index]
-                if task.id not in queued:
-                    yield task
-
-    def count_unscheduled(self, stage: StageView) -> None:
-        """Note how many tasks of a stage could not be scheduled."""
-        self.unscheduled[stage.id] = stage.pending.count - self.servers.count[stage.id]
-
-    def alive(self, nodes: Sequence[NodeId]) -> list[int]:
-        """The servers that are up, of some."""
-        return [self.servers.number[node.id] for node in nodes_alive(self.cluster, nodes)]
-
-    # What is done --------------------------------------------------------------------------------
-    def reserve(self, entry: QueuedTask) -> None:
-        """Have a task's data sent to its server before it has a slot there."""
-        self._proposals.append(Reserve(entry.task, self.servers.names[entry.server], _RESERVED))
-
-    def make_ready(self, entry: QueuedTask) -> None:
-        """A task can start; it is offered a slot of its server, if one is free."""
-        self.servers.make_ready(entry)
-        if self.cluster.nodes[self.servers.names[entry.server]].free:
-            job = entry.task.stage.job
-            self._offered[job.id] = job
-
-    def take_out(self, entry: QueuedTask) -> None:
-        self.servers.remove(entry)
-
-    def evict(self, entry: QueuedTask) -> None:
-        """A task can't stay on its server: it is unscheduled, and what it has read is lost."""
-        self.take_out(entry)
-        reserved = entry.task.reserved
-        if reserved is not None:
-            self._proposals.append(Withdraw(reserved, "its server takes no task any more"))
-
-    def forget(self, job: JobView) -> None:
-        for stage in job.stages.values():
-            self.take_out_of(stage)
-            self.servers.forget(stage.id)
-            self.unscheduled.pop(stage.id, None)
-        self.graphs.ended(job)
-
-    def take_out_of(self, stage: StageView, *, pending: bool = True) -> None:
-        """Take all tasks of a stage out of queues, or those that are pending no more."""
-        if not self.servers.count[stage.id]:
-            return
-        for task in stage.tasks:
-            entry = self.servers.tasks.get(task.id)
-            if entry is not None and (pending or task.state != "pending"):
-                self.take_out(entry)
-
-    # What follows --------------------------------------------------------------------------------
-    def offered(self) -> list[JobView]:
-        """Jobs with tasks that have become ready where a slot is free, since the last time."""
-        found, self._offered = list(self._offered.values()), {}
-        return found
-
-    def proposals(self) -> Iterator[Proposal]:
-        """What is to be proposed, and is still right; each once."""
-        made, self._proposals = self._proposals, []
-        for proposal in made:
-            if isinstance(proposal, Withdraw):
-                if proposal.attempt.task.reserved is proposal.attempt:
-                    yield proposal
-            elif isinstance(proposal, Reserve) and self._may_reserve(proposal):
-                yield proposal
-
-    def _may_reserve(self, proposal: Reserve) -> bool:
-        task = proposal.task
-        entry = self.servers.tasks.get(task.id)
-        if entry is None or self.servers.names[entry.server] != proposal.node:
-            return False
-        return task.state == "pending" and task.reserved is None
-
-
-class LocalSchedulers(OrderPolicy, TaskPolicy):
-    """Answers "order" and "tasks" by the servers' queues."""
-
-    def __init__(
-        self, config: msgspec.Struct, cluster: ClusterView, allocations: Allocations
-    ) -> None:
-        super().__init__(config, cluster)
-        self.allocations = allocations
         #: jobs of which tasks may have become pending, or were taken off their servers
         self._to_recheck: dict[JobId, JobView] = {}
         self._avoided: dict[JobId, tuple[str, ...]] = {}  #: {job: servers that it avoids, if any}
@@ -226,6 +130,42 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
         """The jobs whose tasks are put on servers."""
         return self.cluster.jobs.values()
 
+    def to_schedule(self, stage: StageView) -> Iterator[TaskView]:
+        """The tasks of a stage that are pending and in no queue."""
+        if self.servers.count[stage.id] < stage.pending.count:
+            for index in list(stage.pending):
+                task = stage.tasks[index]
+                if task.id not in self.servers.tasks:
+                    yield task
+
+    def count_unscheduled(self, stage: StageView) -> None:
+        """Note how many tasks of a stage could not be scheduled."""
+        self._unscheduled[stage.id] = stage.pending.count - self.servers.count[stage.id]
+
+    def alive(self, nodes: Sequence[NodeId]) -> list[int]:
+        """The servers that are up, of some."""
+        return [self.servers.number[node.id] for node in nodes_alive(self.cluster, nodes)]
+
+    def reserve(self, entry: QueuedTask) -> None:
+        """Have a task's data sent to its server before it has a slot there."""
+        why = "it is in the queue of this server, and its data can be sent"
+        self._proposals.append(Reserve(entry.task, self.servers.names[entry.server], why))
+
+    def make_ready(self, entry: QueuedTask) -> None:
+        """A task can start; it is offered a slot of its server, if one is free."""
+        self.servers.make_ready(entry)
+        if self.cluster.nodes[self.servers.names[entry.server]].free:
+            job = entry.task.stage.job
+            self._offered[job.id] = job
+
+    def take_out(self, entry: QueuedTask) -> None:
+        self.servers.remove(entry)
+
+    def offered(self) -> list[JobView]:
+        """Jobs with tasks that have become ready where a slot is free, since the last time."""
+        found, self._offered = list(self._offered.values()), {}
+        return found
+
     def review(self) -> None:
         """Schedule tasks that have become pending again, or were taken off their servers."""
         if self._avoided or self._to_recheck:
@@ -233,18 +173,15 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
         jobs, self._to_recheck = self._to_recheck, {}
         if not jobs:
             return
-        a, known = self.allocations, {job.id for job in self.scheduled_jobs()}
+        servers, known = self.servers, {job.id for job in self.scheduled_jobs()}
         for job in jobs.values():
             if job.id not in known:
                 continue
             for stage in job.stages.values():
-                if a.servers.count[stage.id] + a.unscheduled[stage.id] != stage.pending.count:
-                    a.take_out_of(stage, pending=False)
+                noted = servers.count[stage.id] + self._unscheduled[stage.id]
+                if noted != stage.pending.count:
+                    self._take_out_of(stage, pending=False)
                     self.renew(stage)
-
-    def recheck(self, job: JobView) -> None:
-        """Tasks of a job may have become pending."""
-        self._to_recheck[job.id] = job
 
     # Slots ---------------------------------------------------------------------------------------
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
@@ -261,86 +198,108 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
         return Place(entry.task, f"{entry.state}, first in the queue of {slot.id}")
 
     def planned(self, task: TaskView) -> str:
-        servers = self.allocations.servers
-        entry = servers.tasks.get(task.id)
+        entry = self.servers.tasks.get(task.id)
         if entry is None:
             return "it is in no server's queue"
         starts = f"should start at {entry.starts_s:.3f} s"
-        return f"{entry.state} in the queue of {servers.names[entry.server]}, {starts}"
+        return f"{entry.state} in the queue of {self.servers.names[entry.server]}, {starts}"
 
     def propose(self) -> Iterable[Proposal]:
-        return self.allocations.proposals()
+        """What is to be proposed, and is still right; each once."""
+        made, self._proposals = self._proposals, []
+        for proposal in made:
+            if isinstance(proposal, Reserve):
+                task = proposal.task
+                pending = task.state == "pending" and task.reserved is None
+                right = pending and self._is_queued_at(task, proposal.node)
+            else:
+                right = proposal.attempt.task.reserved is proposal.attempt
+            if right:
+                yield proposal
 
     def why(self, job: JobView) -> str:
         return "its tasks are in the queues of servers, or wait for what they read"
 
     def _first_ready(self, slot: SlotView) -> QueuedTask | None:
-        a = self.allocations
-        server = a.servers.number[slot.id]
-        while (entry := a.servers.first_ready(server)) is not None:
+        server = self.servers.number[slot.id]
+        while (entry := self.servers.first_ready(server)) is not None:
             if entry.task.state == "pending":
                 return entry
-            a.take_out(entry)  # it is not needed any more
+            self.take_out(entry)  # it is not needed any more
         return None
+
+    def _is_queued_at(self, task: TaskView, node: NodeId) -> bool:
+        entry = self.servers.tasks.get(task.id)
+        return entry is not None and self.servers.names[entry.server] == node
 
     # What happens --------------------------------------------------------------------------------
     def job_ended(self, job: JobView) -> None:
-        self.allocations.forget(job)
+        for stage in job.stages.values():
+            self._take_out_of(stage)
+            self.servers.forget(stage.id)
+            self._unscheduled.pop(stage.id, None)
+        self.graphs.ended(job)
         self._to_recheck.pop(job.id, None)
         self._avoided.pop(job.id, None)
 
     def attempt_ready(self, attempt: AttemptView) -> None:
-        entry = self.allocations.servers.tasks.get(attempt.task.id)
+        entry = self.servers.tasks.get(attempt.task.id)
         if entry is not None:
-            self.allocations.servers.make_ready(entry)
+            self.servers.make_ready(entry)
 
     def attempt_launched(self, attempt: AttemptView) -> None:
-        a, task = self.allocations, attempt.task
-        entry = a.servers.tasks.get(task.id)
+        entry = self.servers.tasks.get(attempt.task.id)
         if entry is not None:
-            a.take_out(entry)
-        ends_s = self.cluster.now_s + a.graphs.execution_s(task.stage)
-        a.servers.attempt_launched(attempt, ends_s)
+            self.take_out(entry)
+        ends_s = self.cluster.now_s + self.graphs.execution_s(attempt.task.stage)
+        self.servers.attempt_launched(attempt, ends_s)
 
     def attempt_ended(self, attempt: AttemptView) -> None:
-        self.allocations.servers.attempt_ended(attempt)
-        self.recheck(attempt.task.stage.job)
+        self.servers.attempt_ended(attempt)
+        self._recheck(attempt.task.stage.job)
 
     def reservation_ended(self, attempt: AttemptView) -> None:
-        a, task = self.allocations, attempt.task
-        entry = a.servers.tasks.get(task.id)
-        if entry is not None and a.servers.names[entry.server] == attempt.node.id:
-            a.take_out(entry)
-        self.recheck(task.stage.job)
+        task = attempt.task
+        if self._is_queued_at(task, attempt.node.id):
+            self.take_out(self.servers.tasks[task.id])
+        self._recheck(task.stage.job)
 
     def fetch_ended(self, fetch: FetchView) -> None:
-        self.recheck(fetch.reader.task.stage.job)  # what it did not bring may be lost
+        self._recheck(fetch.reader.task.stage.job)  # what it did not bring may be lost
 
     def node_joined(self, node: SlotView) -> None:
-        self._recheck_all(node)
-
-    def node_lost(self, node: SlotView) -> None:
-        self._recheck_all(node)
-
-    def slots_changed(self, node: SlotView, before: int) -> None:
-        self._recheck_all(node)
-
-    def _recheck_all(self, node: SlotView) -> None:
         """A node came, went, or has other slots: tasks leave it, and others may have room."""
-        for entry in self.allocations.servers.slots_changed(node):
-            self.allocations.evict(entry)
+        for entry in self.servers.slots_changed(node):
+            self._evict(entry)
         for job in self.scheduled_jobs():
             self._recheck_whole(job)
 
+    def node_lost(self, node: SlotView) -> None:
+        self.node_joined(node)
+
+    def slots_changed(self, node: SlotView, before: int) -> None:
+        self.node_joined(node)
+
+    def _recheck(self, job: JobView) -> None:
+        """Tasks of a job may have become pending."""
+        self._to_recheck[job.id] = job
+
     def _recheck_whole(self, job: JobView) -> None:
         """Recheck a job's tasks, even those that could not be scheduled before."""
-        self.recheck(job)
+        self._recheck(job)
         for stage in job.stages.values():
-            self.allocations.unscheduled[stage.id] = 0
+            self._unscheduled[stage.id] = 0
+
+    def _evict(self, entry: QueuedTask) -> None:
+        """A task can't stay on its server: it is unscheduled, and what it has read is lost."""
+        self.take_out(entry)
+        reserved = entry.task.reserved
+        if reserved is not None:
+            self._proposals.append(Withdraw(reserved, "its server takes no task any more"))
 
     def _evict_from_avoided(self) -> None:
         """Take a job's tasks off servers that it has come to avoid."""
-        a, known = self.allocations, self.cluster.jobs
+        known = self.cluster.jobs
         for job in (*self._to_recheck.values(), *map(known.get, list(self._avoided))):
             avoid = () if job is None else tuple(job.avoid)
             if job is None or avoid == self._avoided.get(job.id, ()):
@@ -348,10 +307,19 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
             self._avoided[job.id] = avoid
             if not avoid:
                 del self._avoided[job.id]
-            for entry in list(a.servers.tasks.values()):
-                if entry.task.stage.job is job and a.servers.names[entry.server] in avoid:
-                    a.evict(entry)
+            for entry in list(self.servers.tasks.values()):
+                if entry.task.stage.job is job and self.servers.names[entry.server] in avoid:
+                    self._evict(entry)
             self._recheck_whole(job)
+
+    def _take_out_of(self, stage: StageView, *, pending: bool = True) -> None:
+        """Take all tasks of a stage out of queues, or those that are pending no more."""
+        if not self.servers.count[stage.id]:
+            return
+        for task in stage.tasks:
+            entry = self.servers.tasks.get(task.id)
+            if entry is not None and (pending or task.state != "pending"):
+                self.take_out(entry)
 
 
 class WhenReady(ShufflePolicy):

@@ -17,7 +17,7 @@ from railyard.netemu.model.network import LinkState
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.resourcemanager.schedulers.tetrium.scheduler import Claim, FairParts
-from railyard.resourcemanager.schedulers.tetrium.sitetasks import (
+from railyard.resourcemanager.schedulers.tetrium.stageplans import (
     MapTasks,
     TetriumConfig,
     reduces_in_order,
