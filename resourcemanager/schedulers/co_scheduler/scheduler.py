@@ -118,16 +118,15 @@ class LateStart(ShufflePolicy):
         if not stage.reads or stage.id in self._begun:
             return
         now_s, config = self.cluster.now_s, self._config
-        known = self._waiting.get(stage.id)
-        latest_s = known.latest_s if known else now_s + config.stall_factor * self._run_s(stage)
+        if stage.id in self._waiting:
+            latest_s = self._waiting[stage.id].latest_s
+        else:
+            run_s = self._estimates.read_s(stage).value + self._estimates.computed_s(stage).value
+            latest_s = now_s + config.stall_factor * run_s
         self._waiting[stage.id] = _Waiting(stage, latest_s, min(latest_s, now_s + config.stall_s))
         self._held += 1
         if latest_s <= now_s:
             self._begin(stage)
-
-    def _run_s(self, stage: StageView) -> float:
-        """How long one of the stage's reduces should fetch and compute."""
-        return self._estimates.read_s(stage).value + self._estimates.computed_s(stage).value
 
     def attempt_ended(self, attempt: AttemptView) -> None:
         stage = attempt.task.stage

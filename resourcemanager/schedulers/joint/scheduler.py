@@ -58,8 +58,11 @@ from railyard.resourcemanager.interface.views import (
     StageView,
     TaskView,
 )
-from railyard.resourcemanager.schedulers.joint.allocations import LocalSchedulers, WhenReady
-from railyard.resourcemanager.schedulers.joint.servers import QueuedTask
+from railyard.resourcemanager.schedulers.joint.servers import (
+    LocalSchedulers,
+    QueuedTask,
+    WhenReady,
+)
 from railyard.resourcemanager.schedulers.joint.switches import (
     EarliestStart,
     FlowList,
@@ -124,9 +127,8 @@ class Dispatcher:
             return None
         if self._wait_max_s is not None and least_wait_s() > self._wait_max_s:
             return None
-        job, _ = max(
-            self._waiting.values(), key=lambda each: response_ratio(now_s, *each)
-        )  # of equal ones, the first
+        # of equal ones, the first
+        job, _ = max(self._waiting.values(), key=lambda each: response_ratio(now_s, *each))
         del self._waiting[job.id]
         self.running[job.id] = job
         return job
@@ -235,7 +237,11 @@ class Joint(LocalSchedulers, FlowPolicy):
     def reconsider(self) -> Iterable[JobView]:
         self.review()
         while (job := self._dispatcher.next(self.cluster.now_s, self._least_wait_s)) is not None:
-            self._start(job)
+            for stage in job.stages.values():  # its start tasks are assigned
+                if stage.reads:  # until one of those is completed
+                    self.count_unscheduled(stage)
+                else:
+                    self.renew(stage)
         completed, self._completed = self._completed, []
         for task in completed:
             if task.stage.job.id in self._dispatcher.running:
@@ -263,14 +269,6 @@ class Joint(LocalSchedulers, FlowPolicy):
 
     def _least_wait_s(self) -> float:
         return float(self.servers.starts_s(0.0, self.cluster.now_s).min())
-
-    def _start(self, job: JobView) -> None:
-        """The dispatcher has delivered a job: its start tasks are assigned."""
-        for stage in job.stages.values():
-            if stage.reads:  # until one of those is completed
-                self.count_unscheduled(stage)
-            else:
-                self.renew(stage)
 
     # Flow list (IV-C) ----------------------------------------------------------------------------
     def priority(self, reader: AttemptView, size_bytes: int) -> tuple[float, ...]:
@@ -341,7 +339,12 @@ class Joint(LocalSchedulers, FlowPolicy):
         if start is None:
             return
         if start.server in at:  # line 9
-            self._pre_schedule(task, start, at, size_bytes)  # lines 10 and 11
+            self._figures["pre_scheduled"] += 1
+            virtual = self._config.virtual
+            entry = self._allocate(task, start, scheduled=not virtual)  # lines 10 and 11
+            if virtual:
+                self.flows.insert_virtual(VirtualFlow(entry, at, size_bytes))
+            self.make_ready(entry)
         else:
             source = self._earliest.source(at, start.server)
             self._put(task, start, (source,), waits=True)  # lines 13 and 14
@@ -415,17 +418,6 @@ class Joint(LocalSchedulers, FlowPolicy):
             self.reserve(entry)
         else:
             self.make_ready(entry)
-
-    def _pre_schedule(
-        self, task: TaskView, start: Start, heads: Sequence[int], size_bytes: float
-    ) -> None:
-        """Put a task beside the data that it reads, from where it may be moved."""
-        virtual = self._config.virtual
-        entry = self._allocate(task, start, scheduled=not virtual)
-        self._figures["pre_scheduled"] += 1
-        if virtual:
-            self.flows.insert_virtual(VirtualFlow(entry, heads, size_bytes))
-        self.make_ready(entry)
 
     def _allocate(self, task: TaskView, start: Start, *, scheduled: bool) -> QueuedTask:
         entry = QueuedTask(

@@ -272,7 +272,9 @@ class EarliestStart:
         arrive_s = completed_s[:, None] + transmission_s(sizes[:, None], ways[of_task])
         by_server = np.maximum.reduceat(arrive_s, begins, axis=0)  # [server of some, rack]
         there_s = np.maximum.reduceat(completed_s, begins)  # [server of some]: nothing is sent
-        latest, second_s = by_server.argmax(axis=0), _second(by_server)
+        latest, second_s = by_server.argmax(axis=0), np.full(by_server.shape[1], -np.inf)
+        if len(by_server) > 1:
+            second_s = np.partition(by_server, -2, axis=0)[-2]
         latest_s = by_server.max(axis=0)
         start_s = latest_s[rack]
         near, own = rack[servers], np.arange(len(servers))
@@ -290,14 +292,6 @@ class EarliestStart:
             found = np.minimum(found, tran_s[rack])
         found[list(at)] = 0.0
         return found
-
-
-def _second(by_server: Floats) -> Floats:
-    """The second largest of each column; -inf where there is only one."""
-    if len(by_server) == 1:
-        return np.full(by_server.shape[1], -np.inf)
-    found: Floats = np.partition(by_server, -2, axis=0)[-2]
-    return found
 
 
 def _first(start_s: Floats, usable: Bools, own: Sequence[int]) -> Start | None:

@@ -261,7 +261,7 @@ class TetriumTasks(Instances, TaskPolicy):
         return "" if planned is None else f"tasks planned at sites: {self._sites.counted(planned)}"
 
     def figures(self) -> Mapping[str, float]:
-        return {"stages_beyond_wan_budget": self._plans.beyond_budget}
+        return {"stages_beyond_wan_budget": len(self._plans.beyond_budget)}
 
     # Capacity (4.2) ------------------------------------------------------------------------------
     def node_lost(self, node: SlotView) -> None:

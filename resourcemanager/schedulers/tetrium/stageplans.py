@@ -157,8 +157,6 @@ def _with_reduces(
 # A stage's pending tasks by site (3.3) -----------------------------------------------------------
 #: {site: the tasks that start there}
 Launches = dict[int, list[TaskView]]
-#: {site of several nodes: {node: its free slots}}
-FreeNodes = Mapping[int, Mapping[NodeId, int]]
 
 
 class MapTasks:
@@ -258,16 +256,17 @@ class MapTasks:
         given: Numbers,
         links: Floats,
         config: TetriumConfig,
-        nodes: FreeNodes | None = None,
+        nodes: Mapping[int, Mapping[NodeId, int]],
     ) -> Launches:
         """The tasks for ``given`` slots, if all of the stage run as ``planned``; both [sites].
 
         Remote ones first: from the site with the slowest uplink (``links``), one from each in turn.
-        Of local ones, those first that have their input at free ``nodes``.
+        Of local ones, those first that have their input at free ``nodes``: {site of several nodes:
+        {node: its free slots}}.
         """
         held = np.array([len(maps) for maps in self.at])
         between = tasks_between(held, np.append(planned, 0))  # nothing runs at no site
-        nearest = {site: self._nearest_first(site, free) for site, free in (nodes or {}).items()}
+        nearest = {site: self._nearest_first(site, free) for site, free in nodes.items()}
         tasks = [iter(nearest.get(site) or list(found)) for site, found in enumerate(self.at)]
         sources = np.argsort(np.append(links, np.inf), kind="stable")
         found: Launches = {}
@@ -381,7 +380,8 @@ class StagePlans(Policy):
         self._known: dict[StageId, _Known] = {}
         #: {stage to be assigned anew, as capacity was lost: when}
         self._lost: dict[StageId, float] = {}
-        self._beyond: dict[StageId, None] = {}  #: stages that could not keep to their budget
+        #: stages that could not keep to their WAN budget, as data is at sites without slots
+        self.beyond_budget: dict[StageId, None] = {}
 
     # Answers -------------------------------------------------------------------------------------
     def time_s(self, job: JobView, free: Numbers) -> float:
@@ -431,11 +431,6 @@ class StagePlans(Policy):
             if known.assigned is not None:
                 self._lost.setdefault(stage, due_s)
 
-    @property
-    def beyond_budget(self) -> int:
-        """How many stages could not keep to their WAN budget, as data is at sites without slots."""
-        return len(self._beyond)
-
     # Plans ---------------------------------------------------------------------------------------
     def _assignment(self, stage: StageView, free: Numbers) -> Numbers:
         """How many of the pending tasks should run at each site [sites]."""
@@ -476,7 +471,7 @@ class StagePlans(Policy):
                 return plan
         plan = self._placed(stage, todo, self._sites.with_slots(slots))
         if plan is not None and not plan.in_budget:
-            self._beyond[stage.id] = None
+            self.beyond_budget[stage.id] = None
         return plan
 
     def _placed(self, stage: StageView, todo: Stage, sites: Sites) -> Plan | None:
