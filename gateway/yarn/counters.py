@@ -14,7 +14,7 @@ from typing import Any
 
 from railyard.gateway.yarn.mapreduce import KINDS, MapReduceJob, held_s, winner_of
 from railyard.gateway.yarn.numbers import SLOT_MB
-from railyard.resourcemanager.process.messages import AttemptReport, JobFigures, TaskReport
+from railyard.resourcemanager.process.messages import AttemptReport, JobDetails, TaskReport
 
 #: {group: {counter: count}}
 Groups = dict[str, dict[str, int]]
@@ -66,7 +66,7 @@ def _spilled_records(stage: str, counted: Mapping[str, int]) -> int:
 
 
 # As hadoop jar prints them -----------------------------------------------------------------------
-def hadoop_counters(figures: JobFigures, scale: int) -> Groups:
+def hadoop_counters(figures: JobDetails, scale: int) -> Groups:
     """A streaming job's own counters are called "GROUP,NAME"; those of other jobs are in a group
     of their own.
     """

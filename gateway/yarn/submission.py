@@ -50,9 +50,9 @@ from railyard.jobs.streaming.request import (
     tags,
 )
 from railyard.resourcemanager.process.messages import (
-    GetJobFigures,
+    GetJobDetails,
     JobAccepted,
-    JobFigures,
+    JobDetails,
     JobIdReserved,
     ReserveJobId,
     SubmitJob,
@@ -150,7 +150,7 @@ class StreamingRest:
         if job is None:
             raise no_job
         try:
-            figures = await self._stores.ask(GetJobFigures(job=job), JobFigures)
+            figures = await self._stores.ask(GetJobDetails(job=job), JobDetails)
         except Refused:
             raise no_job from None
         status = figures.status
