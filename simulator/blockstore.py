@@ -39,7 +39,7 @@ from railyard.dfs.messages import (
     VerifyReplica,
 )
 from railyard.dfs.namenode.core import BlocksStored, FileStored, NameNode, Ticked
-from railyard.dfs.namenode.journal import Journal, NoJournal
+from railyard.dfs.namenode.journal import Journal
 from railyard.dfs.placement import nearest
 from railyard.simulator.clock import EventHeap
 from railyard.simulator.network import SimulatedNetwork
@@ -131,7 +131,7 @@ class BlockStore:
         self.heap = heap
         self.network = network
         self._topology = topology.derived(_unscaled)
-        self.namenode = NameNode(self._topology, journal or NoJournal(), heap.now_s, seed)
+        self.namenode = NameNode(self._topology, journal or Journal(), heap.now_s, seed)
         self.disks = Disks()
         self.down = Outages()  #: nodes whose disks can't be reached now
         self._racks = {rack.id: tuple(n.id for n in rack.nodes) for rack in topology.rack_list()}

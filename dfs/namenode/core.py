@@ -207,9 +207,6 @@ class NameNode:
     def is_being_written(self, file: int) -> bool:
         return file in self._open
 
-    def check_invariants(self) -> None:
-        self.blocks.check_invariants()
-
     # Safe mode -------------------------------------------------------------------------------
     def _check_safe(self, message: Message) -> None:
         """Raise ``NotYet`` for a change, and for a file of which nobody has reported a block."""

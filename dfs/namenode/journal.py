@@ -10,7 +10,7 @@ Block locations are not in it: the DataNodes report them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
@@ -43,7 +43,7 @@ class Attributes(msgspec.Struct, frozen=True, array_like=True, gc=False):
     block_bytes: int = 0  #: of a file's block, at most; 0 = the topology's
 
 
-class Inode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Inode(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """A file or folder.  Immutable: a change replaces it."""
 
     number: int
@@ -126,11 +126,12 @@ class Loaded(NamedTuple):
     answers: list[AnswerChange]  #: the oldest first
 
 
-class Journal(Protocol):
-    """Stores committed changes."""
+class Journal:
+    """Stores committed changes; this one stores nothing, for the simulator and tests."""
 
     def load(self) -> Loaded:
         """Count a start; return all that is stored."""
+        return Loaded(0, [], [], [])
 
     def commit(self, changes: Iterable[Change], notes: Sequence[Note] = ()) -> None:
         """Store these, all or none; they survive the process once this returns.
@@ -140,16 +141,3 @@ class Journal(Protocol):
 
     def note(self, notes: Sequence[Note]) -> None:
         """Store these, all or none; they survive the process, and maybe not a power cut."""
-
-
-class NoJournal:
-    """A journal that stores nothing, for the simulator and tests."""
-
-    def load(self) -> Loaded:
-        return Loaded(0, [], [], [])
-
-    def commit(self, changes: Iterable[Change], notes: Sequence[Note] = ()) -> None:
-        """Do nothing."""
-
-    def note(self, notes: Sequence[Note]) -> None:
-        """Do nothing."""

@@ -109,7 +109,7 @@ class Reports:
             blocks=len(blocks),
             stored_bytes=sum(block.stored_length for block in blocks),
             stored_disk_bytes=sum(
-                block.stored_length * self._known(block).replicas for block in blocks
+                block.stored_length * len(self._known(block).holders) for block in blocks
             ),
         )
 

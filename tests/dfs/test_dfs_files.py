@@ -32,7 +32,7 @@ from railyard.dfs.messages import (
     StoredBlock,
 )
 from railyard.dfs.namenode.core import FileStored, NameNode
-from railyard.dfs.namenode.journal import NoJournal
+from railyard.dfs.namenode.journal import Journal
 from railyard.dfs.namenode.process import NameNodeServer
 from railyard.netemu.messages import GetNetworkStats, NetworkStats
 from tests.dfs.simulated import topology
@@ -391,7 +391,7 @@ class Store:
     def __init__(self, folder: RunFolder) -> None:
         self.transport = Transport(folder)
         shape = topology()
-        self.core = NameNode(shape, NoJournal(), now_s())
+        self.core = NameNode(shape, Journal(), now_s())
         for rack in shape.rack_list():
             nodes: dict[str, tuple[HeldBlock, ...]] = {node.id: () for node in rack.nodes}
             self.core.handle(RegisterDataNode(rack=rack.id, pid=1, nodes=nodes), now_s())

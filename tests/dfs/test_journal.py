@@ -104,7 +104,7 @@ def test_another_layout_is_refused(tmp_path):
     database.execute("UPDATE about SET layout = 99")
     database.commit()
     database.close()
-    with pytest.raises(UsageError, match="a journal of layout 99: need layout 3"):
+    with pytest.raises(UsageError, match="a journal of layout 99: need layout 4"):
         SqliteJournal(tmp_path / "j")
 
 

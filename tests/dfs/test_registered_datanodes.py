@@ -44,7 +44,7 @@ from railyard.dfs.messages import (
     Status,
 )
 from railyard.dfs.namenode.core import FileStored, NameNode, Outcome
-from railyard.dfs.namenode.journal import NoJournal
+from railyard.dfs.namenode.journal import Journal
 from railyard.dfs.namenode.process import NameNodeServer
 from railyard.dfs.writer import NoRoom
 from railyard.oracles.faults.memoryjournal import MemoryJournal
@@ -69,7 +69,7 @@ def transport(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Transport]:
 
 
 def test_facts_of_a_rack_come_from_its_datanode(transport: Transport) -> None:
-    NameNodeServer(transport, NameNode(topology(), NoJournal(), now_s()), tick_s=60.0)
+    NameNodeServer(transport, NameNode(topology(), Journal(), now_s()), tick_s=60.0)
     first, other = transport.link("namenode"), transport.link("namenode")
     no_blocks = {"r0n0": (), "r0n1": ()}
     with pytest.raises(Refused, match="not from the DataNode that is registered"):
@@ -86,7 +86,7 @@ def test_facts_of_a_rack_come_from_its_datanode(transport: Transport) -> None:
 
 def test_a_silent_datanode_whose_process_runs_is_not_lost_yet(transport: Transport) -> None:
     quick = msgspec.structs.replace(topology(), liveness=Liveness(heartbeat=0.05, expiry_s=0.15))
-    core = NameNode(quick, NoJournal(), now_s())
+    core = NameNode(quick, Journal(), now_s())
     NameNodeServer(transport, core, 0.05, patience_s=0.6)
     link = transport.link("namenode")
     blocks = core.blocks
@@ -107,7 +107,7 @@ def test_a_client_writes_only_so_many_files_at_once(
     transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("railyard.dfs.namenode.process.FILES_MAX", 3)
-    NameNodeServer(transport, NameNode(topology(), NoJournal(), now_s()), tick_s=60.0)
+    NameNodeServer(transport, NameNode(topology(), Journal(), now_s()), tick_s=60.0)
     link = transport.link("namenode")
     files = [link.call(CreateFile(path=f"/f{n}"), FileCreated).file for n in range(3)]
     with pytest.raises(Refused, match="3 files are being written by this client: at most 3"):
@@ -117,7 +117,7 @@ def test_a_client_writes_only_so_many_files_at_once(
 
 
 def test_a_move_is_answered_when_it_has_ended(transport: Transport) -> None:
-    core = NameNode(topology(replication=1), NoJournal(), now_s())
+    core = NameNode(topology(replication=1), Journal(), now_s())
     NameNodeServer(transport, core, tick_s=60.0)
     first, other, asking = (transport.link("namenode") for _ in range(3))
     first.call(RegisterDataNode(rack="r0", pid=1, nodes={"r0n0": ()}), Done)
@@ -148,7 +148,7 @@ def test_only_the_resourcemanager_has_blocks_moved(
     folder = RunFolder.create(tmp_path_factory.mktemp("k"))
     Keys.create(folder.keys)  # over TCP, where the key says the role
     transport = Transport(folder, role=NAME_NODE)
-    NameNodeServer(transport, NameNode(topology(), NoJournal(), now_s()), tick_s=60.0)
+    NameNodeServer(transport, NameNode(topology(), Journal(), now_s()), tick_s=60.0)
     move = MoveReplica(path="/f", number=0, target="r1n0")
     for role in ROLES:
         other = Transport(folder, transport.reactor, role=role)
