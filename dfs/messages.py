@@ -91,14 +91,7 @@ class ReadBlock(Message, frozen=True, kw_only=True):
     reader: NodeId | None = None  #: None: outside the cluster
 
 
-class LoseNode(Command, frozen=True, kw_only=True):
-    """Behave as if this node had died.  Answered with ``Done``.  For tests."""
-
-    node: NodeId
-
-
 # To the NameNode: files and folders ---------------------------------------------------------------
-# Files and folders -------------------------------------------------------------------------------
 class FileStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The status of a file or folder, as listings show it."""
 

@@ -17,7 +17,6 @@ from railyard.cluster.messaging.wire import Done, Message, Refusal
 from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topologyfile import Liveness
 from railyard.dfs.client import DfsClient
-from railyard.dfs.datanode.process import BlockServer
 from railyard.dfs.messages import (
     AbandonFile,
     AddBlock,
@@ -29,7 +28,6 @@ from railyard.dfs.messages import (
     FileCreated,
     GetSafeMode,
     GetStatus,
-    LoseNode,
     MakeFolder,
     MoveReplica,
     RegisterDataNode,
@@ -95,12 +93,6 @@ def test_a_silent_datanode_whose_process_runs_is_not_lost_yet(transport: Transpo
     assert transport.reactor.run_until(lambda: not blocks.is_alive("r1n0"), 5)
     assert blocks.is_alive("r0n0")
     assert transport.reactor.run_until(lambda: not blocks.is_alive("r0n0"), 5), "it may hang"
-
-
-def test_nodes_are_lost_by_message_only_where_a_test_asked_for_it(transport: Transport) -> None:
-    BlockServer(transport, topology(), "r0", None, lambda _: None)
-    with pytest.raises(Refused, match="unknown message type 'lose-node'"):
-        transport.link("datanode-r0").call(LoseNode(node="r0n0"), Done)
 
 
 def test_a_client_writes_only_so_many_files_at_once(
