@@ -121,32 +121,12 @@ class DfsClient:
         ``data`` is sent without copies: its buffers must not change until this returns.
         ``replication`` 0 is the cluster's default.
         """
-        return self.fill(path, self.create(path, replication, overwrite, hint), data)
+        how = CreateFile(path=path, replication=replication, overwrite=overwrite, hint=hint)
+        return self.fill(path, self.create(how), data)
 
-    def create(
-        self,
-        path: str,
-        replication: int = 0,
-        overwrite: bool = False,
-        hint: PlacementHint = _NO_HINT,
-        owner: str = "",
-        permission: int | None = None,
-        unless: str = "",
-        stored_block_bytes: int = 0,
-    ) -> FileCreated:
-        """Create a file that ``fill`` will write; see ``write`` and ``CreateFile``."""
-        create = CreateFile(
-            path=path,
-            writer=self._node,
-            replication=replication,
-            overwrite=overwrite,
-            hint=hint,
-            owner=owner,
-            permission=permission,
-            unless=unless,
-            stored_block_bytes=stored_block_bytes,
-        )
-        return self._call(create, FileCreated)
+    def create(self, how: CreateFile) -> FileCreated:
+        """Create a file that ``fill`` will write, from this client's node."""
+        return self._call(msgspec.structs.replace(how, writer=self._node), FileCreated)
 
     def fill(
         self, path: str, created: FileCreated | FileReopened, data: Iterable[Buffer]
@@ -303,19 +283,17 @@ class DfsClient:
 
         Not if somebody has asked for safe mode: nobody knows when that ends.
         """
-        for pause_s in _PAUSES_S:
+        pauses_s = iter(_PAUSES_S)
+        while True:
             try:
                 return self._services.namenode.ask(message, answer)
             except NotDone as error:
-                if error.kind == LOCKED:
+                pause_s = next(pauses_s, None)
+                if error.kind == LOCKED or (pause_s is None and error.kind == SAFE_MODE):
                     raise
+                if pause_s is None:
+                    raise NoRoom(str(error), error.kind) from None  # for its journal
                 self._transport.reactor.run_until(lambda: False, pause_s)
-        try:
-            return self._services.namenode.ask(message, answer)
-        except NotDone as error:
-            if error.kind in (SAFE_MODE, LOCKED):
-                raise
-            raise NoRoom(str(error), error.kind) from None  # for its journal
 
 
 def _token() -> str:

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from railyard.cluster.ids import NodeId
-from railyard.dfs.messages import BlockId, PlacementHint
+from railyard.dfs.messages import BlockId, CreateFile
 
 #: The inode of "/".
 ROOT = 0
@@ -70,15 +69,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a file was opened with for writing."""
 
     number: int
-    path: str  #: as listings show it
-    names: tuple[str, ...]  #: the names of the path
-    replication: int
-    writer: NodeId | None
-    overwrite: bool
-    hint: PlacementHint
-    owner: str = ""  #: "" = the namespace's
-    permission: int | None = None
-    block_bytes: int = 0  #: of a block, at most; 0 = the topology's
+    how: CreateFile  #: with its path as listings show it, and its replication
     #: the file as it was when it was opened again, and how many of its blocks stay; None: a new one
     reopened: Inode | None = None
     kept: int = 0

@@ -25,7 +25,7 @@ from railyard.cluster.messaging.access import ATTEMPT
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.dfs.client import DfsClient
-from railyard.dfs.messages import FileCreated, PlacementHint
+from railyard.dfs.messages import CreateFile, FileCreated, PlacementHint
 from railyard.dfs.reader import DfsFile
 from railyard.dfs.writer import NoRoom
 from railyard.jobs.model import Job, run_task
@@ -244,14 +244,14 @@ class _Attempt:
         task = self._task
         if not task.output_path:
             return None
-        hint = PlacementHint(racks=task.output_racks)
-        return self._dfs.create(
-            task.output_path,
-            task.output_replication,
-            hint=hint,
+        how = CreateFile(
+            path=task.output_path,
+            replication=task.output_replication,
+            hint=PlacementHint(racks=task.output_racks),
             owner=task.output_owner,
             unless=task.success_path,
         )
+        return self._dfs.create(how)
 
     def _write(self, file: FileCreated | None, output: Iterable[Buffer]) -> int:
         """Write the task's file, if it has one; returns its length in stored bytes."""

@@ -208,7 +208,7 @@ def test_a_client_asks_again_only_in_a_safe_mode_that_ends_by_itself(
 
     NameNodeServer(transport, Counting(topology(), journal, now_s()), tick_s=60.0)
     client = DfsClient(transport, topology())
-    file = client.create("/f") if by_hand else _NO_FILE
+    file = client.create(CreateFile(path="/f")) if by_hand else _NO_FILE
     if by_hand:
         assert client.set_safe_mode(on=True)
     for act in (lambda: client.mkdir("/a"), lambda: client.fill("/f", file, [b"x"])):
