@@ -125,7 +125,6 @@ class DfsClient:
         return self.fill(path, self.create(how), data)
 
     def create(self, how: CreateFile) -> FileCreated:
-        """Create a file that ``fill`` will write, from this client's node."""
         return self._call(msgspec.structs.replace(how, writer=self._node), FileCreated)
 
     def fill(
@@ -141,10 +140,7 @@ class DfsClient:
             raise
 
     def append(self, path: str, data: Iterable[Buffer]) -> FileStatus:
-        """Write ``data`` at the end of a file, whose last block is filled up first.
-
-        Readers see the file as it was until this returns.
-        """
+        """Write at the end of a file; readers see the file as it was until this returns."""
         return self._rewrite_end(path, None, data)
 
     def truncate(self, path: str, stored_length: int) -> FileStatus:
@@ -156,7 +152,6 @@ class DfsClient:
     def read(
         self, path: str, stored_offset: int = 0, stored_length: int | None = None
     ) -> Iterator[memoryview]:
-        """Yield the bytes of a file as they arrive; see ``DfsFile.stream``."""
         return self.open(path).stream(stored_offset, stored_length)
 
     def locations(self, path: str) -> tuple[BlockLocation, ...]:
@@ -167,7 +162,6 @@ class DfsClient:
         return self.find(path) is not None
 
     def find(self, path: str) -> FileStatus | None:
-        """The status of the file or folder at ``path``; None if there is none."""
         return self._call(GetStatus(path=path), Status).status
 
     def status(self, path: str) -> FileStatus:
@@ -226,7 +220,6 @@ class DfsClient:
         return self._call(GetSafeMode(), SafeModeStatus).on
 
     def set_safe_mode(self, on: bool) -> bool:
-        """Enter safe mode, or leave it; returns whether it is on."""
         return self._call(SetSafeMode(on=on), SafeModeStatus).on
 
     def close(self) -> None:

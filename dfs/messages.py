@@ -239,10 +239,7 @@ class SafeModeStatus(Message, frozen=True, kw_only=True):
 
 
 class LocateBlocks(Message, frozen=True, kw_only=True):
-    """Get the block locations of a file, or of each file directly in a folder.
-
-    Answered with ``BlocksLocated``; refused if the path does not exist.
-    """
+    """Get the blocks of a file, or of a folder's files.  Answered with ``BlocksLocated``."""
 
     path: Path
 
@@ -424,10 +421,7 @@ class SetAttributes(Message, frozen=True, kw_only=True):
 
 
 class SetReplication(Message, frozen=True, kw_only=True):
-    """Change how many replicas the blocks of a file should have.
-
-    Answered with ``Done`` at once: replicas are made or deleted later.
-    """
+    """Change a file's replicas; they are made or deleted later.  Answered with ``Done`` at once."""
 
     path: Path
     replication: Replicas  #: 1 or more
@@ -458,10 +452,7 @@ class FileReopened(Message, frozen=True, kw_only=True):
 
 
 class Concatenate(OnceOnly, frozen=True, kw_only=True):
-    """Move the blocks of some files to the end of another, and remove these.
-
-    Atomic.  Answered with ``Done``.
-    """
+    """Move the blocks of some files to the end of another, atomically.  Answered with ``Done``."""
 
     target: Path
     sources: Annotated[tuple[Path, ...], ENTRIES]  #: in this order
@@ -636,22 +627,12 @@ class DeleteReplicas(Command, frozen=True, kw_only=True):
 
 
 class VerifyReplica(Command, frozen=True, kw_only=True):
-    """Verify a whole replica.  Answered with ``ReplicaVerified``."""
+    """Verify a whole replica.  Answered with ``ReplicaVerified``, or ``ReplicasDeleted``."""
 
     block: Block
     stored_length: StoredBytes  #: expected length
     node: NodeId
-
-
-class DeleteDamaged(Command, frozen=True, kw_only=True):
-    """Verify a replica again and delete it if it is damaged.
-
-    Answered with ``ReplicasDeleted``, or with ``ReplicaVerified`` if it is not damaged.
-    """
-
-    block: Block
-    stored_length: StoredBytes  #: expected length
-    node: NodeId
+    delete: bool = False  #: delete it if it is damaged
 
 
 class RegisterAgain(Command, frozen=True, kw_only=True):

@@ -48,7 +48,6 @@ class Draws:
         self._words = _words(repr(key).encode())
 
     def one_of(self, items: Sequence[T]) -> T:
-        """Draw one of some items, uniformly (to within 2**-64 times their number)."""
         return items[next(self._words) % len(items)]
 
 
@@ -168,10 +167,7 @@ class RackAware:
         return chosen
 
     def surplus(self, nodes: Sequence[NodeId], wanted: int, loads: Loads) -> list[NodeId]:
-        """Choose which of ``nodes`` delete their replica so that ``wanted`` are left.
-
-        The rack with the most replicas goes first; in a rack, the fullest node.
-        """
+        """Choose who deletes a replica: in the rack with the most, the fullest node first."""
         remaining = sorted(nodes)
         removed: list[NodeId] = []
         while len(remaining) > max(wanted, 0):

@@ -118,10 +118,7 @@ class TreeMemory:
         self._walk_again_s = 0.0
 
     def excess(self) -> str:
-        """By how much the attempt exceeds its limit, in words; "" if it does not.
-
-        To be called again and again while it runs.
-        """
+        """By how much the attempt exceeds its limit, in words; "" if it does not."""
         family = _family(self._pid)
         singly_bytes = sum(map(resident_bytes, family)) - self._inherited_bytes
         if singly_bytes <= self._allowed_bytes:

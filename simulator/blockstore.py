@@ -24,7 +24,6 @@ from railyard.dfs.messages import (
     BlockId,
     BlockReplicated,
     DataNodeHeartbeat,
-    DeleteDamaged,
     DeleteReplicas,
     HeldBlock,
     MoveReplica,
@@ -234,7 +233,7 @@ class BlockStore:
             self._replicate(command)
         elif isinstance(command, DeleteReplicas):
             self._delete(command)
-        elif isinstance(command, VerifyReplica | DeleteDamaged):
+        elif isinstance(command, VerifyReplica):
             self._verify(command)
 
     def move(self, wanted: MoveReplica, on_end: OnMoved) -> None:
@@ -263,14 +262,14 @@ class BlockStore:
                 self.disks.remove(block, command.node)
             self.send(ReplicasDeleted(node=command.node, blocks=command.blocks))
 
-    def _verify(self, command: VerifyReplica | DeleteDamaged) -> None:
+    def _verify(self, command: VerifyReplica) -> None:
         """Report whether a replica exists; on simulated disks, nothing else can be wrong."""
         block, node = command.block, command.node
         if node in self.down:
             return
         if self.disks.has(block, node):
             self.send(ReplicaVerified(block=block, node=node, found="sound"))
-        elif isinstance(command, DeleteDamaged):
+        elif command.delete:
             self.send(ReplicasDeleted(node=node, blocks=(block,)))
         else:
             self.send(ReplicaVerified(block=block, node=node, found="damaged", reason="not there"))

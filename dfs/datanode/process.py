@@ -43,7 +43,6 @@ from railyard.dfs.messages import (
     BlockReplicated,
     BlockWritten,
     DataNodeHeartbeat,
-    DeleteDamaged,
     DeleteReplicas,
     ReadBlock,
     RegisterAgain,
@@ -109,7 +108,6 @@ class DataNode:
         link.on(ReplicateBlock, lambda command, _: self.replicate(command))
         link.on(DeleteReplicas, lambda command, _: self.delete(command))
         link.on(VerifyReplica, lambda command, _: self._scanner.verify(command))
-        link.on(DeleteDamaged, lambda command, _: self._scanner.verify(command))
         link.on(RegisterAgain, lambda *_: self._register())
         self._reactor.call_every(topology.liveness.heartbeat, self._heartbeat)
         self._register()
@@ -195,7 +193,6 @@ class DataNode:
             )
 
     def _publish(self, writer: BlockWriter, on_end: Callable[[OSError | None], None]) -> None:
-        """Complete a block, synced first if the cluster's durability is ``safe``."""
         if self._syncing is not None:
             self._syncing.do(lambda: writer.publish(lasting=True), on_end)
             return
@@ -311,7 +308,6 @@ class DataNode:
             failed(str(error))
 
     def delete(self, command: DeleteReplicas) -> None:
-        """Delete replicas, including those being received."""
         store = self._stores.get(command.node)
         if store is None:
             return

@@ -25,7 +25,6 @@ from railyard.dfs.datanode.store import BlockStore
 from railyard.dfs.messages import (
     BlockId,
     BlockReport,
-    DeleteDamaged,
     Finding,
     HeldBlock,
     ReplicasDeleted,
@@ -78,10 +77,7 @@ def report_blocks(
 
 
 def pages(node: NodeId, store: BlockStore) -> Iterator[BlockReport | None]:
-    """Yield a node's block reports, which together cover all ids; None between two slices.
-
-    Yields no report if the disk cannot be read for now.
-    """
+    """Yield a node's block reports, of all ids; None between two slices; none if unreadable."""
     try:
         blocks = store.blocks()
     except OSError as error:
@@ -108,7 +104,6 @@ def _held(store: BlockStore, blocks: list[BlockId]) -> Iterator[HeldBlock]:
         yield HeldBlock(block=block, stored_length=length)
 
 
-VerifyCommand = VerifyReplica | DeleteDamaged
 #: Yields the number of bytes verified after each slice; returns the finding and its reason.
 Verification = Generator[int, None, tuple[Finding, str]]
 
@@ -148,13 +143,12 @@ class Scanner:
         self._bytes_per_s_max = storage.scan_rate
         self._report = report
         #: the NameNode's requests, oldest first; the first is being carried out
-        self._pending: dict[VerifyCommand, None] = {}
+        self._pending: dict[VerifyReplica, None] = {}
         self._verifying: Iterator[int] | None = None
         _go_on(reactor, self._rounds())
 
     # Requests of the NameNode --------------------------------------------------------------------
-    def verify(self, command: VerifyCommand) -> None:
-        """Verify a replica soon and report the finding."""
+    def verify(self, command: VerifyReplica) -> None:
         self._pending[command] = None
         if self._verifying is None:
             self._verifying = self._verify_all()
@@ -175,14 +169,14 @@ class Scanner:
             del self._pending[command]
             yield 0
 
-    def _carry_out(self, command: VerifyCommand) -> Iterator[int]:
+    def _carry_out(self, command: VerifyReplica) -> Iterator[int]:
         store = self._stores.get(command.node)
         if store is None:
             return  # the node is lost; the heartbeat reports that
         found, reason = yield from verification(store, command.block, command.stored_length)
         if found != "sound":
             log.warning("block %d on %s is %s: %s", command.block, command.node, found, reason)
-        if found == "damaged" and isinstance(command, DeleteDamaged):
+        if found == "damaged" and command.delete:
             try:
                 store.delete(command.block)
                 self._report(ReplicasDeleted(node=command.node, blocks=(command.block,)))

@@ -45,7 +45,6 @@ class Block(msgspec.Struct, gc=False):
         return (*self.sound, *self.begun, *(self.others or ()))
 
     def state(self, node: NodeId) -> State | None:
-        """The state of a node's replica; None if it has none."""
         if node in self.sound:
             return "sound"
         if node in self.begun:
@@ -103,8 +102,9 @@ class BlockMap:
     def put(
         self, block: BlockId, stored_length: int, wanted: int, nodes: Collection[NodeId]
     ) -> None:
-        """Add a complete block without a writer; the nodes' loads include it already."""
+        """Add a complete block without a writer."""
         self.blocks[block] = Block(stored_length, wanted, True, tuple(sorted(nodes)))
+        self.load.add(stored_length, nodes)
         if len(nodes) != wanted:
             self.touched[block] = None
 
@@ -158,7 +158,6 @@ class BlockMap:
         return known.sound if known else ()
 
     def doubtful(self, block: BlockId) -> tuple[NodeId, ...]:
-        """The nodes with a doubtful replica of a block, the most promising first."""
         known = self.blocks.get(block)
         if known is None or known.others is None:
             return ()
@@ -166,7 +165,6 @@ class BlockMap:
 
     # Replicas --------------------------------------------------------------------------------
     def set_replica(self, block: BlockId, node: NodeId, state: State) -> None:
-        """Set the state of a replica on a node that is alive."""
         known = self.blocks[block]
         if known.state(node) is None:
             self.load.add(known.stored_length, (node,))
@@ -175,7 +173,6 @@ class BlockMap:
             self.touched[block] = None
 
     def drop_replica(self, block: BlockId, node: NodeId) -> None:
-        """Remove a node's replica of a block; does nothing if it has none."""
         known = self.blocks.get(block)
         if known is None or known.state(node) is None:
             return

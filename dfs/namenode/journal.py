@@ -76,7 +76,6 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def kept_blocks(self) -> tuple[FileBlock, ...]:
-        """The blocks that stay before those that are written."""
         return () if self.reopened is None else self.reopened.blocks[: self.kept]
 
 

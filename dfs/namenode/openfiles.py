@@ -67,10 +67,7 @@ class OpenFile(msgspec.Struct, kw_only=True, gc=False):
 
 
 class OpenFiles:
-    """Handles the messages of writers, and of those who change files; has all open files.
-
-    Each method with a message handles that class.
-    """
+    """Handles the messages of writers, and of those who change files; has all open files."""
 
     def __init__(
         self,
@@ -123,7 +120,6 @@ class OpenFiles:
         return [f for f in self._files.values() if f"{f.opened.how.path}/".startswith(within)]
 
     def drop(self, files: Iterable[OpenFile]) -> None:
-        """Drop open files that the journal has not any more."""
         for file in files:
             self._files.pop(file.opened.number, None)
             self._datanodes.forget(file.blocks)
@@ -134,7 +130,6 @@ class OpenFiles:
             self.drop(files)
 
     def give_up_abandoned(self, now_s: float) -> None:
-        """Drop the open files that have had no request for ``WRITER_PATIENCE_S``."""
         oldest_s = now_s - WRITER_PATIENCE_S
         self.give_up([file for file in self._files.values() if file.touched_s < oldest_s])
 
@@ -311,7 +306,6 @@ class OpenFiles:
         return of_file or self._block_bytes_max
 
     def _kept(self, inode: Inode, length: int | None) -> tuple[FileBlock, ...]:
-        """The blocks that stay of a file that is to have another end."""
         kept = inode.blocks
         if length is None:
             is_full = not kept or kept[-1].stored_length == self._block_bytes(
@@ -330,7 +324,6 @@ class OpenFiles:
         exclude: tuple[NodeId, ...] = (),
         notes: Sequence[Note] = (),
     ) -> BlockAdded:
-        """Allocate a block of an open file and choose its nodes; may raise ``PeerError``."""
         how, number = file.opened.how, file.opened.number
         most = self._block_bytes(how.stored_block_bytes)
         if not 0 < stored_length <= most:

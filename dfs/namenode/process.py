@@ -100,7 +100,6 @@ class Writers:
         self._files: dict[str, set[int]] = {}
 
     def check(self, client: str) -> None:
-        """Raise ``PeerError`` if a client may not create another file."""
         files = self._files.get(client, set())
         if len(files) >= FILES_MAX:
             files = self._files[client] = set(filter(self._is_open, files))
@@ -247,7 +246,6 @@ class NameNodeServer:
         self._try_held()
 
     def _send(self, outcome: Outcome) -> None:
-        """Send an outcome's commands, and the answers of moves that have ended."""
         for each in outcome.commands:
             peer = self._datanodes.get(each.rack)
             if peer is not None:

@@ -218,10 +218,7 @@ class SqliteJournal(Journal):
         self._write((), notes)
 
     def sync(self) -> None:
-        """Wait until all commits so far are on the disk; raises ``OSError``.
-
-        May run in another thread while more is committed, but only one at a time.
-        """
+        """Wait until all commits so far are on the disk: in any thread, one at a time."""
         sync_file(self._log())
 
     def _log(self) -> int:
@@ -299,10 +296,7 @@ class SqliteJournal(Journal):
 
 
 def _lock(path: Path) -> int:
-    """Take the lock beside a journal, which the kernel gives up when this process is dead.
-
-    Raises ``PeerUnable`` while another process has it.
-    """
+    """Take a journal's lock until this process ends; ``PeerUnable`` if another has it."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     lock = os.open(path.with_name(f"{path.name}-lock"), flags, 0o600)
     try:

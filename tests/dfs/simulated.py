@@ -18,7 +18,6 @@ from railyard.dfs.messages import (
     CompleteFile,
     CreateFile,
     DataNodeHeartbeat,
-    DeleteDamaged,
     DeleteReplicas,
     FileCreated,
     FileStatus,
@@ -107,9 +106,7 @@ class SimulatedDfs:
         elif getattr(command, "node", None) in self.lost:
             return
         elif isinstance(command, VerifyReplica):
-            self.verify(command.node, command.block)
-        elif isinstance(command, DeleteDamaged):
-            if self.finding(command.node, command.block) == "damaged":
+            if command.delete and self.finding(command.node, command.block) == "damaged":
                 self._delete(command.node, (command.block,))
             else:
                 self.verify(command.node, command.block)

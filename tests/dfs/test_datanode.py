@@ -25,7 +25,6 @@ from railyard.dfs.datanode.store import BlockStore
 from railyard.dfs.datanode.transfers import BlockReceiver
 from railyard.dfs.messages import (
     BlockReport,
-    DeleteDamaged,
     DeleteReplicas,
     HeldBlock,
     ReplicasDeleted,
@@ -95,9 +94,13 @@ def test_what_a_look_finds(store):
     assert look(store, 3)[0] == "sound"
 
 
-@pytest.mark.parametrize("command", [VerifyReplica, DeleteDamaged])
+def verify(node="r0n0", *, delete):
+    return VerifyReplica(block=1, node=node, stored_length=len(DATA), delete=delete)
+
+
+@pytest.mark.parametrize("delete", [False, True])
 @pytest.mark.parametrize("state", ["sound", "damaged", "gone"])
-def test_commands_are_answered_and_only_damage_is_deleted(store, command, state):
+def test_commands_are_answered_and_only_damage_is_deleted(store, delete, state):
     write_into(store, 1)
     if state == "damaged":
         spoil(store, 1)
@@ -106,12 +109,12 @@ def test_commands_are_answered_and_only_damage_is_deleted(store, command, state)
     reported = []
     reactor, works = scanner(store, reported)
     for _ in range(3):  # asked for again while it is under way
-        works.verify(command(block=1, node="r0n0", stored_length=len(DATA)))
-    works.verify(command(block=1, node="r0n9", stored_length=len(DATA)))  # a lost node
+        works.verify(verify(delete=delete))
+    works.verify(verify("r0n9", delete=delete))  # a lost node
     assert reactor.run_until(lambda: bool(reported), timeout_s=20)
     reactor.run_until(lambda: False, timeout_s=0.05)
     (fact,) = reported
-    if command is DeleteDamaged and state != "sound":
+    if delete and state != "sound":
         assert fact == ReplicasDeleted(node="r0n0", blocks=(1,))
         assert not store.has(1)
     else:
@@ -132,7 +135,7 @@ def test_what_cannot_be_looked_at_is_not_deleted(store, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("os.open", no_descriptors)
         patched.setattr("pathlib.Path.open", no_descriptors)
-        works.verify(DeleteDamaged(block=1, node="r0n0", stored_length=len(DATA)))
+        works.verify(verify(delete=True))
         assert reactor.run_until(lambda: bool(reported), timeout_s=20)
     assert reported[0].found == "unreadable"
     assert "Too many open files" in reported[0].reason
