@@ -21,15 +21,12 @@ class InputFormat(Protocol):
 
     def check(self, path: str, stored_bytes: int) -> None:
         """Raise ``BadInput`` if a file of ``stored_bytes`` cannot have this format."""
-        ...
 
     def blocks(self, file: FileReader, split: Split) -> Iterator[Buffer]:
         """Blocks of whole records that together hold all records of the split."""
-        ...
 
     def records(self, block: Buffer) -> Iterable[Any]:
         """The records of one block, as they are passed to ``map``."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

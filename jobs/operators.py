@@ -44,19 +44,15 @@ class PairsOperator:
     partition: Partitioner = partition_by_hash
 
     def deliver(
-        self,
-        pairs: Iterator[tuple[Any, Any]],
-        task: TaskSpec,
-        counters: Counters,
-        input_bytes: int = 0,
+        self, pairs: Iterator[tuple[Any, Any]], task: TaskSpec, counters: Counters
     ) -> TaskResult:
         """Write the pairs as the task's result: shuffle output, or text if no stage reads it."""
         if not task.partitions:
-            return TaskResult(output=text_lines(pairs), input_bytes=input_bytes)
+            return TaskResult(output=text_lines(pairs))
         writer = RunWriter(task.partitions, self.partition, self.combine)
         for key, value in pairs:
             writer.add(key, value)
-        result = TaskResult(partitions=writer.finish(), input_bytes=input_bytes)
+        result = TaskResult(partitions=writer.finish())
         if self.combine is not None:
             counters[f"{task.stage}.combined_away"] = writer.combined
             if writer.uncombined_bytes is not None:
@@ -72,7 +68,6 @@ class Map(PairsOperator):
     input: InputFormat = _LINES
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        """Run one map task."""
         return self.deliver(self._pairs(task, io, counters), task, counters)
 
     def _pairs(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[tuple[Any, Any]]:
@@ -96,9 +91,8 @@ class Reduce(PairsOperator):
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         """Run one reduce task; ``function`` is called lazily, as the result's output is read."""
-        runs, fetched_bytes = fetched_runs(task, io)
-        pairs = self._pairs(runs, task, io, counters)
-        return self.deliver(pairs, task, counters, fetched_bytes)
+        pairs = self._pairs(fetched_runs(task, io), task, io, counters)
+        return self.deliver(pairs, task, counters)
 
     def _pairs(
         self, runs: RunReader, task: TaskSpec, io: TaskIO, counters: Counters
@@ -144,24 +138,16 @@ def split_blocks(form: InputFormat, task: TaskSpec, io: TaskIO) -> Iterator[tupl
             io.progress(min(1.0, done / total))
 
 
-class Fetched:
-    """(Stage, output) for all that a task fetches, once; reports the progress."""
-
-    def __init__(self, task: TaskSpec, io: TaskIO) -> None:
-        self.size_bytes = 0  #: so far
-        self._task = task
-        self._io = io
-
-    def __iter__(self) -> Iterator[tuple[str, memoryview]]:
-        for number, (stage, output) in enumerate(self._io.fetched(), 1):
-            self._io.progress(FETCHED_SHARE * min(1.0, number / max(1, self._task.inputs)))
-            self.size_bytes += len(output)
-            yield stage, output
+def fetched(task: TaskSpec, io: TaskIO) -> Iterator[tuple[str, memoryview]]:
+    """(Stage, output) for all that a task fetches; reports the progress."""
+    for number, (stage, output) in enumerate(io.fetched(), 1):
+        io.progress(FETCHED_SHARE * min(1.0, number / max(1, task.inputs)))
+        yield stage, output
 
 
-def fetched_runs(task: TaskSpec, io: TaskIO) -> tuple[RunReader, int]:
-    """The runs of all that a task fetches, and its bytes."""
-    runs, fetched = RunReader(), Fetched(task, io)
-    for _, output in fetched:
+def fetched_runs(task: TaskSpec, io: TaskIO) -> RunReader:
+    """The runs of all that a task fetches."""
+    runs = RunReader()
+    for _, output in fetched(task, io):
         runs.add(output)
-    return runs, fetched.size_bytes
+    return runs

@@ -37,11 +37,9 @@ class Files(Protocol):
 
         For the path of a file, this path.
         """
-        ...
 
     def open(self, path: str) -> FileReader:
         """A reader of a file."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

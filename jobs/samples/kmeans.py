@@ -40,9 +40,8 @@ import numpy.typing as npt
 
 from railyard.cluster.errors import UsageError, require
 from railyard.cluster.messages import JobPackage, TaskSpec
-from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import FETCHED_SHARE, Fetched, Work
+from railyard.jobs.operators import FETCHED_SHARE, Work, fetched
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import (
     Files,
@@ -167,7 +166,6 @@ def _square(ratings: Numbers) -> int:
 class KMeans(Job):
     """Forms `k` clusters in `iterations`; `centroids` are the lines of those of one iteration."""
 
-    input = Lines()
     centroids: list[bytes]
     k: int = 16
     iterations: int = 3
@@ -200,12 +198,10 @@ class KMeans(Job):
     def _recentre(self, task: TaskSpec, io: TaskIO, _counters: Counters) -> TaskResult:
         """Find the new centroids of the task's clusters, and write these."""
         clusters: dict[int, list[_Member]] = {}
-        fetched = Fetched(task, io)
-        for _, output in fetched:
+        for _, output in fetched(task, io):
             for cluster, member in _shipped(output):
                 clusters.setdefault(cluster, []).append(member)
-        pieces = self._lines(clusters, task, io)
-        return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
+        return TaskResult(output=self._lines(clusters, task, io))
 
     def _lines(
         self, clusters: dict[int, list[_Member]], task: TaskSpec, io: TaskIO
@@ -251,7 +247,6 @@ class RatingsGen(Generator):
     """Generates the ratings of `movies` movies in `parts` files."""
 
     TOTAL, OF = "movies", "movies"
-    input = Lines()
     movies: int
     parts: int = 1
     seed: int = 1

@@ -34,7 +34,6 @@ import numpy as np
 import numpy.typing as npt
 
 from railyard.cluster.errors import require
-from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import Files, Plan, Request, Step, Verdict, measured_step
@@ -153,7 +152,6 @@ def _is_day(text: str) -> bool:
 class _TableGen(Generator):
     """Base of the generators of both tables."""
 
-    input = Lines()
     if TYPE_CHECKING:
         pages: int
 

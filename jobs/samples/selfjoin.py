@@ -25,9 +25,8 @@ import numpy.typing as npt
 
 from railyard.cluster.errors import require
 from railyard.cluster.messages import TaskSpec
-from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import Fetched, Work
+from railyard.jobs.operators import Work, fetched
 from railyard.jobs.plan import (
     Files,
     Plan,
@@ -76,8 +75,6 @@ Numbers = npt.NDArray[np.int64]
 class SelfJoin(Job):
     """Joins associations that differ in their last item."""
 
-    input = Lines()
-
     def stages(self) -> tuple[Stage, ...]:
         return (
             Stage("m", ShipLines(associations, "associations")),
@@ -100,8 +97,7 @@ def associations(block: Buffer) -> tuple[list[bytes], list[bytes]]:
 def _join(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Forms the candidates."""
     lasts: dict[bytes, set[bytes]] = {}  #: {all items but the last: the last items}
-    fetched = Fetched(task, io)
-    for _, output in fetched:
+    for _, output in fetched(task, io):
         for line in lines_in(output):
             cut = line.rfind(b",") + 1
             lasts.setdefault(line[:cut], set()).add(line[cut:])
@@ -112,14 +108,12 @@ def _join(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         counters["candidates"] += len(pairs)
         return b"".join([b"%s%s,%s\n" % (prefix, *pair) for pair in pairs])
 
-    pieces = pieces_of(sorted(lasts), candidates, io, _PREFIXES_PER_PIECE)
-    return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
+    return TaskResult(output=pieces_of(sorted(lasts), candidates, io, _PREFIXES_PER_PIECE))
 
 
 class AssociationsGen(Generator):
     """Generates `rows` associations of `items` items in `parts` files."""
 
-    input = Lines()
     rows: int
     items: int = 3
     parts: int = 1

@@ -32,7 +32,7 @@ from railyard.cluster.errors import printable, require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import Fetched, Work, split_blocks
+from railyard.jobs.operators import Work, fetched, split_blocks
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import (
     Files,
@@ -128,8 +128,7 @@ def documents(lines: Buffer, path: str) -> Iterator[tuple[bytes, bytes]]:
 def _sum(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Adds up the occurrences of each sequence in each document."""
     counts: dict[bytes, Counter[bytes]] = {}
-    fetched = Fetched(task, io)
-    for _, output in fetched:
+    for _, output in fetched(task, io):
         for document, sequences in _shipped(output):
             counts.setdefault(document, Counter()).update(sequences)
     counters["counted"] = sum(map(len, counts.values()))
@@ -138,8 +137,7 @@ def _sum(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         of = counts[document]
         return b"".join([b"%s\t%s\t%d\n" % (each, document, of[each]) for each in sorted(of)])
 
-    pieces = pieces_of(sorted(counts), lines, io, keys_at_once=1)
-    return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
+    return TaskResult(output=pieces_of(sorted(counts), lines, io, keys_at_once=1))
 
 
 def _shipped(output: memoryview) -> Iterator[tuple[bytes, list[bytes]]]:
@@ -155,8 +153,6 @@ def _shipped(output: memoryview) -> Iterator[tuple[bytes, list[bytes]]]:
 
 class RankedInvertedIndex(Job):
     """Ranks the documents that have a sequence by how often they have it."""
-
-    input = Lines()
 
     def stages(self) -> tuple[Stage, ...]:
         ship = ShipLines(counted_sequences, "counts")
@@ -178,8 +174,7 @@ def counted_sequences(block: Buffer) -> tuple[list[bytes], list[bytes]]:
 def _rank(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Sorts the documents of each sequence."""
     index: dict[bytes, list[tuple[int, bytes]]] = {}  #: {sequence: -count, document of each}
-    fetched = Fetched(task, io)
-    for _, output in fetched:
+    for _, output in fetched(task, io):
         for line in lines_in(output):
             sequence, document, count = line.split(b"\t")
             index.setdefault(sequence, []).append((-int(count), document))
@@ -189,8 +184,7 @@ def _rank(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         ranked = [b"%d %s" % (-count, document) for count, document in sorted(index[sequence])]
         return b"\t".join([sequence, *ranked]) + b"\n"
 
-    pieces = pieces_of(sorted(index), text_of, io)
-    return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
+    return TaskResult(output=pieces_of(sorted(index), text_of, io))
 
 
 # The plans --------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from typing import Any
 from railyard.cluster.errors import printable
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
-from railyard.jobs.operators import FETCHED_SHARE, Fetched, PairsOperator
+from railyard.jobs.operators import FETCHED_SHARE, PairsOperator, fetched
 from railyard.jobs.plan import GivenFile
 from railyard.jobs.records import RunReader
 from railyard.jobs.samples.tasks import BadLine, check_lines, parsed_splits
@@ -155,7 +155,6 @@ class Scan(PairsOperator):
     values: Mapping[str, Any] = field(default_factory=dict)  #: {NAME: what stands for :NAME}
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        """Run one map task."""
         return self.deliver(_as_pairs(self._rows(task, io, counters)), task, counters)
 
     def _rows(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[Row]:
@@ -184,14 +183,12 @@ class Select(PairsOperator):
     as_pair: Callable[[Row], tuple[Any, Any]] | None = None
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        """Run one reduce task."""
         runs = {stage: RunReader() for stage in task.reads}
-        fetched = Fetched(task, io)
-        for stage, output in fetched:
+        for stage, output in fetched(task, io):
             runs[stage].add(output)
         rows = self._rows(runs, task, io, counters)
         pairs = map(self.as_pair, rows) if self.as_pair is not None else _as_pairs(rows)
-        return self.deliver(pairs, task, counters, fetched.size_bytes)
+        return self.deliver(pairs, task, counters)
 
     def _rows(
         self, runs: Mapping[str, RunReader], task: TaskSpec, io: TaskIO, counters: Counters

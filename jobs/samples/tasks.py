@@ -209,7 +209,6 @@ class ShipLines:
     counter: str  #: of the lines
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        """Run one map task."""
         partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
         counters[self.counter] = 0
         for keys, lines in parsed_splits(self.parse, task, io):

@@ -30,10 +30,10 @@ from railyard.cluster.messages import JobPackage, TaskSpec
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.operators import (
     FETCHED_SHARE,
-    Fetched,
     PairsOperator,
     Reduce,
     Work,
+    fetched,
     split_blocks,
 )
 from railyard.jobs.package import pack_job
@@ -178,11 +178,11 @@ def key_order(records: Bytes) -> Rows:
 
 def _sort(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Sorts the fetched records; they are reordered while the output is read."""
-    parts = [as_records(output) for _, output in Fetched(task, io)]
+    parts = [as_records(output) for _, output in fetched(task, io)]
     records = np.concatenate(parts) if parts else np.empty((0, RECORD_BYTES), np.uint8)
     counters["records_out"] = len(records)
     _count_all(counters, task, len(records))
-    return TaskResult(output=_in_order(records, io), input_bytes=records.nbytes)
+    return TaskResult(output=_in_order(records, io))
 
 
 def _count_all(counters: Counters, task: TaskSpec, records: int) -> None:

@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from railyard.jobs.formats import Lines
 from railyard.jobs.samples.tasks import Generator, Part
 from railyard.jobs.taskio import Buffer, Counters
 
@@ -40,7 +39,6 @@ class TextGen(Generator):
     """Generates `size` bytes of text in `parts` files."""
 
     TOTAL, OF = "size", "bytes"
-    input = Lines()
     size: int
     parts: int = 1
     seed: int = 1
@@ -54,7 +52,6 @@ class ArticlesGen(Generator):
     """Generates about `size` bytes of articles in `parts` files."""
 
     TOTAL, OF = "size", "bytes"
-    input = Lines()
     size: int
     parts: int = 1
     seed: int = 1

@@ -24,7 +24,7 @@ from railyard.cluster.errors import require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import Fetched, Map, Reduce, Work, split_blocks
+from railyard.jobs.operators import Map, Reduce, Work, fetched, split_blocks
 from railyard.jobs.plan import (
     Files,
     Plan,
@@ -107,8 +107,8 @@ def _ship_words(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
 def _sum(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Sums up the counts of each word."""
     sums: dict[bytes, int] = {}
-    records, fetched = 0, Fetched(task, io)
-    for _, output in fetched:
+    records = 0
+    for _, output in fetched(task, io):
         for words, counts in _shipped(output):
             records += len(words)
             for word, count in zip(words, counts, strict=True):
@@ -116,7 +116,7 @@ def _sum(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     counters["distinct_words"] = len(sums)
     _count(counters, task, records_in=records, keys_in=len(sums), pairs_out=len(sums))
     lines = pieces_of(sorted(sums), lambda word: b"%s\t%d\n" % (word, sums[word]), io, 2**14)
-    return TaskResult(output=lines, input_bytes=fetched.size_bytes)
+    return TaskResult(output=lines)
 
 
 def _count(counters: Counters, task: TaskSpec, **counts: int) -> None:

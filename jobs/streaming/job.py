@@ -19,7 +19,6 @@ from railyard.cluster.errors import printable
 from railyard.cluster.fileheads import NotPacked, ending_of, unpacked
 from railyard.cluster.ids import AttemptId, job_of, stage_of
 from railyard.cluster.messages import Split, TaskSpec
-from railyard.jobs.formats import Lines
 from railyard.jobs.lines import (
     raw_lines,
     records_of,
@@ -61,11 +60,9 @@ Pair = tuple[Any, bytes | None]
 class StreamingJob(Job):
     """A mapper over lines, and a reducer if there are reduces; both are programs."""
 
-    input = Lines()
     specification: bytes  #: a ``Streaming`` as JSON
 
     def setup(self) -> None:
-        """Read the specification."""
         try:
             self._streaming = msgspec.json.decode(self.specification, type=Streaming)
         except msgspec.MsgspecError as error:
@@ -84,7 +81,6 @@ class StreamingJob(Job):
         )
 
     def stages(self) -> tuple[Stage, ...]:
-        """Maps, and as many reduces as the specification says."""
         job = self._streaming
         mapper = Stage("m", _Map(job))
         if not job.reduces:
@@ -100,7 +96,6 @@ class _Map:
     job: Streaming
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        """Run one map task."""
         job, programs = self.job, _Programs(self.job, task, io, counters)
         written = programs.run(job.mapper, _map_input(job, task, io, counters))
         if not task.partitions:
@@ -136,15 +131,14 @@ class _Reduce:
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         """Run one reduce task; the reducer runs as the result's output is read."""
         job, programs = self.job, _Programs(self.job, task, io, counters)
-        runs, fetched_bytes = fetched_runs(task, io)
-        pairs = self._pairs(runs, counters)
+        pairs = self._pairs(fetched_runs(task, io), counters)
         if job.reducer:
             lines = programs.lines(pairs, job.reduce_input_separator)
             written = self._reduced(lines, programs)
             made = _rewritten(written, job, job.reduce_separator, job.reduce_fields)
         else:
             made = programs.lines(pairs, job.output_separator)
-        return TaskResult(output=_output(made, "r", counters), input_bytes=fetched_bytes)
+        return TaskResult(output=_output(made, "r", counters))
 
     def _reduced(self, lines: Iterator[Buffer], programs: _Programs) -> Iterator[Buffer]:
         """What the reducer writes; nothing if there are no lines, as in Hadoop: it runs, though."""
