@@ -32,7 +32,7 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import chain, islice, pairwise
+from itertools import chain, islice, pairwise, takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -81,8 +81,6 @@ _MOVIE = re.compile(rb"([0-9]{1,15}):([0-9]{1,15}_[1-5](?:,[0-9]{1,15}_[1-5])*)\
 _RIGHT = "movie:rater_rating,rater_rating,... with ratings of 1 to 5, as in 17:148_3,82_5"
 _HEADER = struct.Struct("<QQdQ")  # cluster, movie's number, similarity, bytes of its line
 _LINES_PER_PIECE = 2**8
-#: Bytes of an output's head that are read at first; the centroids are there.
-_HEAD_BYTES = 2**12
 #: Clusters that a verdict shows.
 _SHOWN = 5
 
@@ -374,26 +372,14 @@ def _movies_of(file: FileReader, shown: str) -> Iterator[Movie]:
 
 
 def _new_centroids(files: Files, folder: str) -> list[bytes]:
-    """The centroids that an iteration has written, by their clusters' numbers."""
+    """The centroids that an iteration has written at the heads of its files, by their clusters."""
     found: dict[int, bytes] = {}
     for path in files.list(folder):
-        for line in _head(files.open(path)):
+        lines = chain.from_iterable(parsed_file(lines_in, files.open(path), path))
+        for line in takewhile(lambda line: line.startswith(CENTROID), lines):
             cluster, _, movie = line.removeprefix(CENTROID).partition(b"\t")
             found[int(cluster)] = movie
     return [found[cluster] for cluster in sorted(found)]
-
-
-def _head(file: FileReader) -> Iterator[bytes]:
-    """The lines of centroids that an output begins with; reads little more than these."""
-    data, length = b"", _HEAD_BYTES
-    while True:
-        data += bytes(file.read(len(data), length))
-        *lines, _ = data.split(b"\n")
-        heads = [line for line in lines if line.startswith(CENTROID)]
-        if len(heads) < len(lines) or len(data) >= file.stored_bytes:
-            yield from heads
-            return
-        length = len(data)
 
 
 def _require_enough(k: int, found: int) -> None:

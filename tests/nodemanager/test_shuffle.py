@@ -307,7 +307,7 @@ def test_output_of_another_attempt_under_its_name_counts_as_lost(folder):
 # Fetches: from the own disk, within the rack and across; damage, refusals, cancellation.
 
 
-#: Adds up what it fetched and says so on stdout.
+#: Prints what it fetched.
 READER = """
 import zlib
 from railyard import Job
