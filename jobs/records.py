@@ -176,14 +176,14 @@ class RunReader:
             raise _not_comparable(error) from None
 
 
-def text_lines(pairs: Iterable[tuple[Any, Any]]) -> Iterator[Buffer]:
-    """Lines "key<TAB>value" in pieces of many; for a value of None, the line is the key alone."""
+def text_lines(pairs: Iterable[tuple[Any, Any]], separator: bytes = b"\t") -> Iterator[Buffer]:
+    """Lines of key, separator and value in pieces of many; for a value of None, of the key alone."""
     piece = bytearray()
     for key, value in pairs:
-        piece += _text(key)
+        piece += key if isinstance(key, bytes) else _text(key)
         if value is not None:
-            piece += b"\t"
-            piece += _text(value)
+            piece += separator
+            piece += value if isinstance(value, bytes) else _text(value)
         piece += b"\n"
         if len(piece) >= _TEXT_BYTES:
             yield piece
@@ -193,8 +193,6 @@ def text_lines(pairs: Iterable[tuple[Any, Any]]) -> Iterator[Buffer]:
 
 
 def _text(value: Any) -> bytes:
-    if isinstance(value, bytes):
-        return value
     return str(value).encode("utf-8", "surrogateescape")
 
 
