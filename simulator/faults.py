@@ -32,7 +32,7 @@ from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import link_name, place_named
 from railyard.cluster.units import parse_duration, whole_number
 from railyard.simulator.clock import EventHeap, EventPriority
-from railyard.simulator.nodemanagers import NodeManagers
+from railyard.simulator.workers import NodeManagers
 
 
 class _Kind(NamedTuple):

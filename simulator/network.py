@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import cast
 
@@ -226,27 +227,22 @@ class SimulatedNetwork:
             known[1](0, "")
 
 
+@dataclass(eq=False)
 class LinkWatch:
     """Reports the links between racks to the core each ``period_s`` in which rates were set.
 
     It observes after all else of that time, so that the rates are those that hold from then on.
     """
 
-    def __init__(
-        self,
-        network: SimulatedNetwork,
-        heap: EventHeap,
-        config: LinksConfig,
-        report: Callable[[Event], None],
-    ) -> None:
-        self._network = network
-        self._heap = heap
-        self._period_s = config.period_s
-        self._change = config.change
-        self._report = report
-        self._observed = ObservedLinks(network.fabric.network, config.change)
-        self._periods = 0  #: the last observation was, or is to be, so many periods from the start
-        self._is_planned = False  #: whether it is to be
+    _network: SimulatedNetwork
+    _heap: EventHeap
+    _config: LinksConfig
+    _report: Callable[[Event], None]
+    _periods: int = 0  #: the last observation was, or is to be, so many periods from the start
+    _is_planned: bool = False  #: whether it is to be
+
+    def __post_init__(self) -> None:
+        self._observed = ObservedLinks(self._network.fabric.network, self._config.change)
         self._decided = self._rates_set()  #: as of the last observation
 
     def _rates_set(self) -> object:
@@ -258,9 +254,9 @@ class LinkWatch:
         if self._is_planned or self._rates_set() == self._decided:
             return
         self._is_planned = True
-        self._periods = max(self._periods + 1, math.ceil(self._heap.now_s / self._period_s))
-        at_s = self._periods * self._period_s
-        self._heap.at(at_s, self._observe, priority=EventPriority.OBSERVATION)
+        period_s = self._config.period_s
+        self._periods = max(self._periods + 1, math.ceil(self._heap.now_s / period_s))
+        self._heap.at(self._periods * period_s, self._observe, priority=EventPriority.OBSERVATION)
 
     def _observe(self) -> None:
         self._is_planned = False

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from railyard.cluster.config import ClusterConfig
@@ -50,9 +51,8 @@ from railyard.simulator.blockstore import BlockStore
 from railyard.simulator.clock import BatchDriver, EventHeap, EventPriority, VirtualDriver
 from railyard.simulator.faults import Faults
 from railyard.simulator.network import LinkWatch, SimulatedNetwork
-from railyard.simulator.nodemanagers import IdealWorkers, NodeManagers
 from railyard.simulator.submissions import Submissions
-from railyard.simulator.workers import Workers
+from railyard.simulator.workers import IdealWorkers, NodeManagers, Workers
 
 #: So many timers are waited for that were set after the simulation came to stand still.
 _MORE_TIMERS = 1_000
@@ -60,6 +60,7 @@ _MORE_TIMERS = 1_000
 _NAMED = 3
 
 
+@dataclass(eq=False)
 class Standstill:
     """Notices that nothing in a simulation can change any more; explains what each job waits for.
 
@@ -70,18 +71,12 @@ class Standstill:
     again and again are woken some more.  If all that leads to nothing, it stands still for good.
     """
 
-    def __init__(
-        self, topology: Topology, heap: EventHeap, driver: VirtualDriver, workers: Workers
-    ) -> None:
-        self._topology = topology
-        self._heap = heap
-        self._driver = driver
-        self._workers = workers
-        self.since_s: float | None = None  #: when it began; None: something goes on
-        self._fired_max = 0  #: the number of timers fired at which it is for good
-
-    def is_over(self) -> None:
-        self.since_s = None
+    _topology: Topology
+    _heap: EventHeap
+    _driver: VirtualDriver
+    _workers: Workers
+    since_s: float | None = None  #: when it began; None: something goes on
+    _fired_max: int = 0  #: the number of timers fired at which it is for good
 
     def next_s(self) -> float:
         """Something else than polls and timers would have to happen: when the next of these is.
@@ -274,7 +269,7 @@ class Simulation:
                 self._fail_waiting_jobs()
                 return
         else:
-            self._standstill.is_over()
+            self._standstill.since_s = None
         due_s = min(network_s, heap_s)
         if heap_s - due_s <= instant_s(due_s):  # the same instant: one step for both
             due_s = heap_s

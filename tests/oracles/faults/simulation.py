@@ -69,7 +69,7 @@ from railyard.resourcemanager.interface.commands import CloseCoflow, EndJob, Ope
 from railyard.simulator.blockstore import OnMoved
 from railyard.simulator.clock import EventHeap, EventPriority
 from railyard.simulator.faults import Faults
-from railyard.simulator.nodemanagers import NodeManagers, flow_of
+from railyard.simulator.workers import NodeManagers, flow_of
 from railyard.simulator.simulation import Simulation
 from railyard.simulator.submissions import Submissions
 
