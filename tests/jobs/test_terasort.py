@@ -13,12 +13,14 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.local import BytesReader, LocalIO, run_locally
 from railyard.jobs.model import run_task
-from railyard.jobs.samples.terasort import TeraGen, checksum, generate
 from railyard.jobs.samples.terasort import (
     Partitioner,
+    TeraGen,
     TeraSort,
     TeraValidate,
     as_records,
+    checksum,
+    generate,
     key_order,
     sample_cuts,
 )
