@@ -177,7 +177,7 @@ class RunReader:
 
 
 def text_lines(pairs: Iterable[tuple[Any, Any]], separator: bytes = b"\t") -> Iterator[Buffer]:
-    """Lines of key, separator and value in pieces of many; for a value of None, of the key alone."""
+    """Lines of key, separator and value in pieces of many; of the key alone for a value of None."""
     piece = bytearray()
     for key, value in pairs:
         piece += key if isinstance(key, bytes) else _text(key)

@@ -16,11 +16,11 @@ default is its largest variant, C (A is ``until=1980-04-01``, B is ``until=1983-
 Chosen here: ``most`` rows rather than one, and equal revenues go by address.
 
 Each task puts its rows into tables in memory and runs one SELECT over them.  The database is SQLite
-(docs/decisions/jobs.md).  Rows go from stage to stage as pairs of ``jobs.records``: the first column
-is the key, which decides on the task that gets a row.  Tables are text: a row a line, its columns
-between commas, without quotes and without a header.  A file whose rows are not those of its table is
-refused with the file, the line, and what is wrong.  A decimal becomes a whole number of billionths,
-so that sums are exact.
+(docs/decisions/jobs.md).  Rows go from stage to stage as pairs of ``jobs.records``: the first
+column is the key, which decides on the task that gets a row.  Tables are text: a row a line, its
+columns between commas, without quotes and without a header.  A file whose rows are not those of its
+table is refused with the file, the line, and what is wrong.  A decimal becomes a whole number of
+billionths, so that sums are exact.
 
 Generated tables: the n-th most popular page, and the n-th most active visitor, have shares in
 proportion to 1 / n**0.8; for pages that is what proxies saw (Breslau et al., INFOCOM 1999:

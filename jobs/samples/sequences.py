@@ -48,6 +48,7 @@ from railyard.jobs.plan import (
 )
 from railyard.jobs.samples.checks import ranked_lines, wrong_counts
 from railyard.jobs.samples.tasks import (
+    ArticlesGen,
     ShipLines,
     check_lines,
     generated,
@@ -56,7 +57,6 @@ from railyard.jobs.samples.tasks import (
     pieces_of,
     rows_by_partition,
 )
-from railyard.jobs.samples.textgen import ArticlesGen
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
 #: Words of a sequence.

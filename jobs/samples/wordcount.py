@@ -37,8 +37,7 @@ from railyard.jobs.plan import (
     shown,
     text_of,
 )
-from railyard.jobs.samples.tasks import generated, pieces_of, rows_by_partition
-from railyard.jobs.samples.textgen import TextGen
+from railyard.jobs.samples.tasks import TextGen, generated, pieces_of, rows_by_partition
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
 Words = npt.NDArray[np.uint64]
