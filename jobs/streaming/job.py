@@ -19,7 +19,7 @@ from railyard.cluster.errors import printable
 from railyard.cluster.fileheads import NotPacked, ending_of, unpacked
 from railyard.cluster.ids import AttemptId, job_of, stage_of
 from railyard.cluster.messages import Split, TaskSpec
-from railyard.jobs.lines import (
+from railyard.jobs.formats import (
     raw_lines,
     records_of,
     split_lines,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from railyard.cluster.errors import UsageError
-from railyard.jobs.lines import whole_lines
+from railyard.jobs.formats import whole_lines
 from railyard.jobs.taskio import Buffer
 
 _KEY = re.compile(r"(\d+)(?:\.(\d+))?([nr]*)(?:,(\d+)(?:\.(\d+))?([nr]*))?")
