@@ -3,8 +3,9 @@
 A record belongs to the split that contains its first byte.  So each record is read exactly once, by
 the task of that split, even if the rest of it lies in later blocks.
 
-Lines of bytes are cut in pieces of any size, and in splits.  A job's lines end with LF, and those of
-programs with LF, CR LF or a lone CR, as Hadoop reads them; the last line of a file may lack its end.
+Lines of bytes are cut in pieces of any size, and in splits.  A job's lines end with LF, and those
+of programs with LF, CR LF or a lone CR, as Hadoop reads them; the last line of a file may lack its
+end.
 
 Source: Hadoop's LineReader and LineRecordReader, which also leaves out a byte order mark at the
 beginning of a file.
