@@ -154,7 +154,6 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         return self._begins and bool(takes_time)
 
     def go_on(self) -> None:
-        """Compute, if all has been fetched."""
         if not self.missing and not self.over:
             self._read_all()
 
@@ -171,7 +170,6 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             self._compute()
 
     def stop(self) -> None:
-        """End at once, without a report."""
         self.over = True
         if self._reading is not None:
             self._workers.network.cancel(self._reading)
@@ -180,17 +178,19 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
 
     # Read, compute, write, end -------------------------------------------------------------------
     def _read_rest(self, rest_bytes: int) -> None:
-        """Read the rest of the block from the nearest replica."""
         if self.over:
             return
         block, _ = self._work.blocks[self.task.index]
         source = self._workers.store.nearest(block, self.node)
-        if source is None:
-            self._retry_read(rest_bytes)
-        elif source == self.node:
+        if source == self.node:
             self._workers.heap.after(self._workers.behaviour.fetch_s, self._read_here, rest_bytes)
-        else:
+        elif source is not None:
             self._read_from(source, rest_bytes)
+        elif self._retries < len(_RETRY_S):
+            self._workers.heap.after(_RETRY_S[self._retries], self._read_rest, rest_bytes)
+            self._retries += 1
+        else:
+            self._fail("no replica of its block can be read")
 
     def _read_from(self, source: NodeId, size_bytes: int) -> None:
         workers = self._workers
@@ -213,13 +213,6 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             self._input_bytes = self._work.blocks[self.task.index][1]
             self._reads[self._began_to_read_s] = self._workers.heap.now_s
             self._read_all()
-
-    def _retry_read(self, rest_bytes: int) -> None:
-        if self._retries == len(_RETRY_S):
-            self._fail("no replica of its block can be read")
-            return
-        self._workers.heap.after(_RETRY_S[self._retries], self._read_rest, rest_bytes)
-        self._retries += 1
 
     def _read_all(self) -> None:
         """All input has arrived."""
@@ -259,7 +252,6 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         self._write.begin()
 
     def _finish(self, reason: str) -> None:
-        """The output is written, or failed with a reason."""
         self._write = None
         if reason:
             self._fail(reason)
@@ -343,15 +335,11 @@ class Workers:
         self.heap.after(self.behaviour.launch_s, attempt.start)
 
     def begin(self, command: BeginAttempt) -> None:
-        """Let an attempt compute, unless it is over."""
-        attempt = self.running.get(command.attempt)
-        if attempt is not None:
+        if (attempt := self.running.get(command.attempt)) is not None:
             attempt.begin()
 
     def kill(self, command: KillAttempt) -> None:
-        """Kill an attempt, unless it is over."""
-        attempt = self.running.pop(command.attempt, None)
-        if attempt is not None:
+        if (attempt := self.running.pop(command.attempt, None)) is not None:
             attempt.stop()
             self.end(command.attempt, command.node)
 
@@ -372,7 +360,6 @@ class Workers:
         return round(time_s / grid_s) * grid_s if grid_s else time_s
 
     def forget(self, attempt: SimulatedAttempt) -> None:
-        """Remove an attempt that is over."""
         attempt.over = True
         del self.running[attempt.id]
 
@@ -384,12 +371,10 @@ class Workers:
                 self.report(AttemptProgressed(attempt=attempt.id, progress=share))
 
     def expect_progress(self, attempt: SimulatedAttempt) -> None:
-        """Have an attempt report its progress from time to time."""
         self.heap.poll_after(self.behaviour.progress_s, self._progressed, (attempt,))
 
     # Inside --------------------------------------------------------------------------------------
     def _progressed(self, attempts: list[SimulatedAttempt]) -> None:
-        """Attempts report their progress, in this order."""
         going = [attempt for attempt in attempts if not attempt.over]
         self.report_progress(going)
         going = [attempt for attempt in going if not attempt.over]
@@ -409,7 +394,6 @@ class Fetch(msgspec.Struct, eq=False):
     began_s: float
 
     def __call__(self, _: int, reason: str) -> None:
-        """Report the end of the flow, an ``OnEnd`` of the network."""
         command = self.command
         reader = self.workers.running.get(command.reader)
         if reader is None:
@@ -509,7 +493,6 @@ class NodeManagers(Workers):
         self.network.end_flows_of(node, f"{node} is down")
 
     def end_attempts(self, node: NodeId) -> None:
-        """Drop a node's attempts, without a report."""
         for attempt in [a for a in self.running.values() if a.node == node]:
             self.forget(attempt)
             attempt.stop()
@@ -546,7 +529,6 @@ class IdealWorkers(Workers):
         self.network.carry_fetches(command)
 
     def report_progress(self, attempts: Sequence[SimulatedAttempt]) -> None:
-        """Have attempts, none of which is over, report how far they are."""
         now_s = self.heap.now_s
         reports = [
             (attempt.id, share)
@@ -559,10 +541,7 @@ class IdealWorkers(Workers):
         self.network.cancel_fetch(command)
 
     def _flows_ended(self, ends: Iterator[OnEnd | Numbers]) -> None:
-        """Flows have sent all their bytes; see ``SimulatedNetwork.call_each``.
-
-        Each end is reported before the next is read, and those of fetches together.
-        """
+        """Flows have sent all their bytes: each end is reported before the next is read."""
         for on_end in ends:
             if isinstance(on_end, np.ndarray):
                 self._fetched(on_end)
@@ -571,7 +550,6 @@ class IdealWorkers(Workers):
 
     # Inside --------------------------------------------------------------------------------------
     def _fetched(self, fetches: Numbers) -> None:
-        """The flows of fetches have sent all their bytes, in this order."""
         while len(fetches):
             fetches = fetches[self._some_fetched(fetches) :]
 
