@@ -58,7 +58,6 @@ class Outages(dict[NodeId, int]):
     """{node that is down: how many faults keep it down}."""
 
     def begin(self, node: NodeId) -> None:
-        """One more fault keeps the node down."""
         self[node] = self.get(node, 0) + 1
 
     def end(self, node: NodeId) -> bool:
@@ -89,7 +88,6 @@ class Disks:
         self._blocks[block] = _Replicas(size_bytes, nodes)
 
     def add(self, block: BlockId, size_bytes: int, node: NodeId) -> None:
-        """Store a replica on one more node."""
         if not self.has(block, node):
             known = self._blocks.get(block)
             self.put(block, size_bytes, (*known.nodes, node) if known else (node,))
@@ -172,9 +170,8 @@ class BlockStore:
         )
         stored = self.send(there)
         assert isinstance(stored, BlocksStored)
-        put = self.disks.put
         for block, size_bytes in zip(stored.blocks, blocks, strict=True):
-            put(block.block, size_bytes, block.nodes)
+            self.disks.put(block.block, size_bytes, block.nodes)
         return [block.block for block in stored.blocks]
 
     def locate(self, block: BlockId) -> tuple[NodeId, ...]:
@@ -238,7 +235,6 @@ class BlockStore:
         return outcome.reply
 
     def _carry_out(self, _rack: RackId, command: Command) -> None:
-        """The DataNode of a rack carries out a command of the NameNode's."""
         if isinstance(command, ReplicateBlock):
             self._replicate(command)
         elif isinstance(command, DeleteReplicas):
@@ -247,7 +243,6 @@ class BlockStore:
             self._verify(command)
 
     def move(self, wanted: MoveReplica, on_end: OnMoved) -> None:
-        """Move a block; ``on_end`` gets the NameNode's answer."""
         self._moving[wanted] = on_end
 
         def answered(answer: Message | Refusal | None) -> None:
@@ -262,7 +257,6 @@ class BlockStore:
             on_end(answer)
 
     def new_name(self, what: Literal["read", "write", "copy"]) -> FlowId:
-        """A new id for a flow of the block store."""
         self._names += 1
         return FlowId(f"{what}-{self._names}")
 
@@ -336,7 +330,6 @@ class FileWrite:
     _reached: int = 0  #: how many nodes of the pipeline will have the current block
 
     def begin(self) -> None:
-        """Create the file and write its first block."""
         self._length = min(self._left_bytes, self._block_bytes)  #: bytes of the current block
         create = CreateFile(
             path=self._task.output_path,
@@ -377,8 +370,7 @@ class FileWrite:
             self._send(answer)
 
     def _complete(self) -> None:
-        complete = CompleteFile(file=self._file, blocks=self._stored)
-        self._store.ask(complete, self._completed)
+        self._store.ask(CompleteFile(file=self._file, blocks=self._stored), self._completed)
 
     def _completed(self, answer: Message | Refusal | None) -> None:
         if self._is_over:
@@ -416,7 +408,6 @@ class FileWrite:
         self._start(self._hops.copy())
 
     def _start(self, hops: dict[int, FlowId]) -> None:
-        """Start the flows of these hops of the pipeline."""
         assert self._added is not None
         nodes = self._added.nodes
         for hop, flow in hops.items():

@@ -85,7 +85,6 @@ class SimulatedNetwork:
         self._report(self._advanced(self._heap.now_s))
 
     def _advanced(self, now_s: float) -> Sequence[Finished]:
-        """Advance the fabric, and return and count the flows that have ended."""
         ended = self.fabric.handle(None, now_s)
         self.finished += len(ended)
         return ended
@@ -154,7 +153,6 @@ class SimulatedNetwork:
         self._order(FlowRows(names, src, dst, size_bytes, coflow, coflows, asks))
 
     def cancel_fetch(self, order: CancelFetch) -> None:
-        """Cancel the flow of a fetch; does nothing if it is not open."""
         started = order.started
         name = started.flow if self._names_matter else cast("FlowId", order.fetch)
         self._numbers.pop(name, None)
@@ -211,7 +209,6 @@ class SimulatedNetwork:
         return self._flows
 
     def stats(self) -> NetworkStats:
-        """The network's counters, in the format of the emulator's."""
         return self.fabric.stats(self.opened, self.finished, self.cancelled)
 
     def _close(self, spec: FlowSpec) -> None:

@@ -110,7 +110,6 @@ class Standstill:
         return found
 
     def reasons(self) -> dict[JobId, str]:
-        """What each job that runs waits for."""
         jobs = self._driver.core.state.jobs.values()
         return {job.id: self._reason(job) for job in jobs if job.state == "running"}
 
@@ -300,9 +299,8 @@ class Simulation:
     def _make_driver(
         self, make_core: Callable[[], Core], log: Log | None, in_batches: bool
     ) -> VirtualDriver:
-        if in_batches:
-            return BatchDriver(make_core(), self.heap)
-        return VirtualDriver(make_core(), self.heap, log)
+        kind = BatchDriver if in_batches else VirtualDriver
+        return kind(make_core(), self.heap, log)
 
     def _make_network(self, make_fabric: Callable[[], Fabric]) -> SimulatedNetwork:
         by_name = flow_scheduler(self.config.flow_scheduler).serves is Serves.PRIORITIES
@@ -315,7 +313,6 @@ class Simulation:
         return NodeManagers(*self._for_workers())
 
     def _for_workers(self) -> tuple[Any, ...]:
-        """What all kinds of workers take."""
         seed, block_bytes = self.config.seed, self.config.topology.storage.block
         where = (self.heap, self.network, self.store)
         return (*where, self.behaviour, seed, self.chance, block_bytes, self.driver.feed)
