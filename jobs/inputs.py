@@ -53,7 +53,6 @@ class LocalFile:
         self.stored_bytes = path.stat().st_size  #: length of the file
 
     def read(self, offset: int, length: int) -> bytes:
-        """Bytes from ``offset``; fewer than ``length`` only at the file's end."""
         with self._path.open("rb") as file:
             file.seek(offset)
             return file.read(length)
@@ -263,7 +262,6 @@ def _name(base: Path, path: Path) -> str:
 
 
 def _matching(pattern: Path) -> list[tuple[str, Path]]:
-    """The files that match a pattern."""
     parts = list(pattern.parts)
     fixed = next(at for at, part in enumerate(parts) if glob.has_magic(part))
     base = Path(*parts[:fixed])

@@ -85,7 +85,6 @@ class Param:
 
     @property
     def required(self) -> bool:
-        """Whether the parameter has no default."""
         return self.default is _MISSING
 
     def read(self, value: Any, job: str) -> ParamValue:

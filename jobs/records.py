@@ -166,7 +166,6 @@ class RunReader:
             yield key, chain.from_iterable(map(itemgetter(1), equal))
 
     def _groups(self, on_group: Callable[[], None]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-        """The groups of all runs, by key."""
         try:
             for group in heapq.merge(*map(_unpacked, self._runs), key=itemgetter(0)):
                 self.values += len(group[1])

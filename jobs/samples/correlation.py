@@ -89,7 +89,6 @@ def checked_rows(block: Buffer) -> list[bytes]:
 
 
 def _ship_rows(task: TaskSpec, io: TaskIO, _: Counters) -> TaskResult:
-    """Ships the rows of its splits."""
     pieces: list[Buffer] = []
     for lines in parsed_splits(checked_rows, task, io):
         pieces += [b"\n".join(lines), b"\n"]
@@ -189,7 +188,6 @@ def _generate(request: Request) -> tuple[Step]:
 
 
 def _verify(files: Files, source: str, output: str) -> Verdict:
-    """Compare with a plain program that shares no code with the job."""
     expected, coefficient = expected_ranks(files, source)
     found = list(lines_of(files, output))
     last = found.pop() if found else b""

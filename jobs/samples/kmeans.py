@@ -180,7 +180,6 @@ class KMeans(Job):
         return (Stage("m", Work(self._assign)), recentre)
 
     def _assign(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        """Ship each movie of the task's splits to the reduce of its cluster."""
         centroids = Centroids(self.centroids)
         partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
         counters |= {"movies": 0, "ratings": 0}
@@ -194,7 +193,6 @@ class KMeans(Job):
         return TaskResult(partitions=partitions)
 
     def _recentre(self, task: TaskSpec, io: TaskIO, _counters: Counters) -> TaskResult:
-        """Find the new centroids of the task's clusters, and write these."""
         clusters: dict[int, list[_Member]] = {}
         for _, output in fetched(task, io):
             for cluster, member in _shipped(output):
@@ -231,7 +229,6 @@ def _centre(members: list[_Member]) -> _Member:
 
 
 def _shipped(output: memoryview) -> Iterator[tuple[int, _Member]]:
-    """(Cluster, movie) in one fetched output."""
     at = 0
     while at < len(output):
         cluster, number, similarity, length = _HEADER.unpack_from(output, at)
@@ -297,7 +294,6 @@ def plan_kmeans(request: Request) -> Plan:
     steps = _iterations(job, request, source)
 
     def verify(files: Files) -> Verdict:
-        """Compare with a plain program that shares no code with the job."""
         expected = expected_clusters(files, source, job.k, job.iterations)
         found = sorted(lines_of(files, steps[-1].output))
         if wrong := difference(found, expected.lines, "lines"):
@@ -360,7 +356,6 @@ def _check_files(k: int, files: Sequence[GivenFile]) -> None:
 
 
 def _first_centroids(files: Files, source: str, k: int) -> list[bytes]:
-    """The first ``k`` movies of these files."""
     every = (_movies_of(files.open(path), path) for path in files.list(source))
     found = [as_centroid(movie.line) for movie in islice(chain.from_iterable(every), k)]
     _require_enough(k, len(found))

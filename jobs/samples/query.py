@@ -406,7 +406,6 @@ class RankingsGen(_TableGen):
     seed: int = 1
 
     def lines(self, first: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
-        """The rows of ``rows`` pages from ``first`` on."""
         ranks = np.minimum(dice.pareto(1.2, rows) * 10 + 1, _RANK_MAX).astype(np.int64).tolist()
         durations = dice.integers(1, 120, rows).tolist()
         for page, rank, duration in zip(range(first, first + rows), ranks, durations, strict=True):
@@ -491,7 +490,6 @@ def plan_query(request: Request) -> Plan:
     query = measured_step("query", source, request, pack_job(Query, request.params))
 
     def verify(files: Files) -> Verdict:
-        """Compare with a plain program that shares no code with the job."""
         tables = inputs["rankings"], inputs["uservisits"]
         expected = expected_rows(files, *tables, job.since, job.until)
         best = expected[: job.most]

@@ -95,7 +95,6 @@ def associations(block: Buffer) -> tuple[list[bytes], list[bytes]]:
 
 
 def _join(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-    """Forms the candidates."""
     lasts: dict[bytes, set[bytes]] = {}  #: {all items but the last: the last items}
     for _, output in fetched(task, io):
         for line in lines_in(output):
@@ -177,7 +176,6 @@ def _generate(request: Request) -> tuple[Step]:
 
 
 def _verify(files: Files, source: str, output: str) -> Verdict:
-    """Compare with a plain program that shares no code with the job."""
     expected = expected_candidates(files, source)
     wrong = difference(sorted(lines_of(files, output)), expected, "candidates")
     detail = f"{len(expected)} candidates, as joined independently"

@@ -86,7 +86,6 @@ class SequenceCount(Job):
 
 
 def _ship_sequences(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-    """Ships each sequence in its splits, with its document."""
     partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
     counters |= {"words": 0, "sequences": 0}
     for split, block in split_blocks(_TEXT, task, io):
@@ -126,7 +125,6 @@ def documents(lines: Buffer, path: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _sum(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-    """Adds up the occurrences of each sequence in each document."""
     counts: dict[bytes, Counter[bytes]] = {}
     for _, output in fetched(task, io):
         for document, sequences in _shipped(output):
@@ -172,7 +170,6 @@ def counted_sequences(block: Buffer) -> tuple[list[bytes], list[bytes]]:
 
 
 def _rank(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-    """Sorts the documents of each sequence."""
     index: dict[bytes, list[tuple[int, bytes]]] = {}  #: {sequence: -count, document of each}
     for _, output in fetched(task, io):
         for line in lines_in(output):
@@ -208,7 +205,6 @@ def plan_ranked_inverted_index(request: Request) -> Plan:
 
 
 def _verify_counts(files: Files, source: str, output: str) -> Verdict:
-    """Compare with a plain program that shares no code with the job."""
     different, every, wrong = wrong_counts(files, source, output)
     if wrong:
         return Verdict(False, printable(wrong))
@@ -216,7 +212,6 @@ def _verify_counts(files: Files, source: str, output: str) -> Verdict:
 
 
 def _verify_index(files: Files, source: str, output: str) -> Verdict:
-    """Compare with a plain program that shares no code with the job."""
     expected = ranked_lines(files, source)
     wrong = difference(sorted(lines_of(files, output)), expected, "lines")
     detail = f"{len(expected)} sequences, ranked as by an independent program"
@@ -246,7 +241,6 @@ def _counts(request: Request) -> tuple[Step, Step]:
 
 
 def _most_spread(lines: list[bytes]) -> tuple[str, ...]:
-    """The sequences that are in most documents, for people."""
     numbers = {line: line.count(b"\t") for line in lines}
     most = sorted(lines, key=lambda line: (-numbers[line], line))[:_SHOWN]
     return tuple(f"{numbers[line]:>7} documents  {shown(line, _LETTERS_MAX)}" for line in most)

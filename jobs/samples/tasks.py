@@ -79,7 +79,6 @@ class Generator(Job):
         seed: int
 
     def setup(self) -> None:
-        """Check that there can be so many parts, and that the seed is no negative number."""
         require(self.total >= 1, self.TOTAL, self.total, "a whole number >= 1")
         right = f"1 to the number of {self.OF}"
         require(1 <= self.parts <= self.total, "parts", self.parts, right)

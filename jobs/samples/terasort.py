@@ -55,7 +55,6 @@ from railyard.jobs.plan import (
     Request,
     Step,
     Verdict,
-    helping_step,
     lines_of,
     output_of,
     require_params,
@@ -248,7 +247,6 @@ class TeraSort(Job):
         )
 
     def _distribute(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        """Partition the records of the task's splits by the cuts."""
         partitioner = Partitioner(self.cuts)
         partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
         counters["records"] = 0
@@ -307,7 +305,6 @@ class Partitioner:
         self._prefixes = np.array([int.from_bytes(cut[:8], "big") for cut in cuts], np.uint64)
 
     def numbers(self, records: Bytes) -> npt.NDArray[np.integer]:
-        """The partition of each record."""
         prefixes = key_prefixes(records)
         numbers = np.searchsorted(self._prefixes, prefixes, side="right")
         # If a prefix equals that of a cut, the last two bytes decide.
@@ -467,12 +464,9 @@ def plan_terasort(request: Request) -> Plan:
         (records,), (checksum,) = after[b"records"], after[b"checksum"]
         return Verdict(True, f"{records} records in order, checksum {checksum}")
 
-    check = helping_step(
-        "terachecksum",
-        source,
-        f"{source}-checksum" if before and request.shared else f"{request.folder}/checksum",
-        pack_job(TeraValidate, {"ordered": False}),
-    )
+    below = f"{source}-checksum" if before and request.shared else f"{request.folder}/checksum"
+    count = pack_job(TeraValidate, {"ordered": False})
+    check = Step(name="terachecksum", input=source, output=below, pack=lambda _: count)
     sort = Step(
         name="terasort",
         input=source,
@@ -481,8 +475,11 @@ def plan_terasort(request: Request) -> Plan:
         pack=pack_sort,
         measured=True,
     )
-    validate = helping_step(
-        "teravalidate", output, f"{request.folder}/validate", pack_job(TeraValidate)
+    validate = Step(
+        name="teravalidate",
+        input=output,
+        output=f"{request.folder}/validate",
+        pack=lambda _: pack_job(TeraValidate),
     )
     return Plan(
         steps=(*before, sort, check, validate),  # the job is the first to read its input

@@ -74,7 +74,6 @@ class WordCount(Job):
 
 
 def _count_split(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-    """Counts the words of its splits."""
     table, lines = WordTable(), 0
     for _, block in split_blocks(_TEXT, task, io):
         table.add(block)
@@ -104,7 +103,6 @@ def _ship_words(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
 
 
 def _sum(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-    """Sums up the counts of each word."""
     sums: dict[bytes, int] = {}
     records = 0
     for _, output in fetched(task, io):
@@ -241,12 +239,10 @@ class TopWords(Job):
         )
 
     def split(self, line: str) -> Iterator[tuple[str, int]]:
-        """Yield each word of a line with a count of one."""
         for word in line.split():
             yield word, 1
 
     def add(self, word: str, counts: Iterable[int]) -> Iterator[tuple[str, int]]:
-        """Yield a word's count so far."""
         yield word, sum(counts)
 
     def total(self, word: str, counts: Iterable[int]) -> Iterator[tuple[str, tuple[int, str]]]:
@@ -261,7 +257,6 @@ class TopWords(Job):
             yield key, word
 
     def rank(self, _: str, words: Iterable[tuple[int, str]]) -> Iterator[tuple[str, int]]:
-        """Yield the most frequent words, most frequent first."""
         for count, word in sorted(words)[: self.most]:
             yield word, -count
 
@@ -315,7 +310,6 @@ def _plan_text(
     compare: _Compare,
 ) -> Plan:
     def verify(files: Files, source: str, output: str) -> Verdict:
-        """Compare with counts from one simple pass that shares no code with the job."""
         expected: Counter[bytes] = Counter()
         for text in text_of(files, source):
             expected.update(words(text))

@@ -175,7 +175,6 @@ class _Programs:
     counters: Counters
 
     def run(self, words: tuple[str, ...], data: Iterable[Buffer]) -> Iterator[Buffer]:
-        """What a program writes, given ``data``."""
         job, programs = self.job, self.io.programs
         program = Program(
             words=words,
@@ -202,13 +201,11 @@ class _Programs:
         return (*(part.order(key, separator) for part in self.job.order_parts), key)
 
     def lines(self, pairs: Iterable[Pair], separator: bytes) -> Iterator[Buffer]:
-        """The pairs as lines, in pieces of many."""
         if self.job.order_parts:
             pairs = ((order[-1], value) for order, value in pairs)
         return _lines(pairs, self.job, separator)
 
     def writer(self, partitions: int) -> RunWriter:
-        """Collects pairs for the reduces."""
         number = partitioner(self.job.partition_parts, self.job.key_separator)
         combine = aggregate.combined if self.job.aggregate else None
         if not self.job.order_parts:

@@ -88,7 +88,6 @@ class _Measuring:
             before = name
 
     def _run(self, package: JobPackage, step: Step) -> LocalRun:
-        """Run a step's job over the files that it reads."""
         paths = {source: self._store.list(source) for source in step.sources}
         files = {path: self._store[path] for listed in paths.values() for path in listed}
         named = {name: paths[source] for name, source in step.inputs}

@@ -358,7 +358,6 @@ def _base_name(job: str) -> str:
 
 
 def _as_number(text: str) -> str | int | float:
-    """The text as a number, if it is one."""
     if len(text) > _NUMBER_LETTERS_MAX:
         return text
     digits = text.removeprefix("-")

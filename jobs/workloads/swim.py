@@ -62,7 +62,6 @@ class SwimOptions(Population, frozen=True, kw_only=True):
         require(0 < self.times <= 1e6, "times", self.times, "a number above 0, at most 1e6")
 
     def admits(self, job: SwimJob) -> bool:
-        """Whether a job is neither too small nor too large."""
         largest = max(job.input_bytes, job.shuffle_bytes, job.output_bytes)
         return job.shuffle_bytes >= self.shuffle_min and not 0 < self.size_max < largest
 
