@@ -36,7 +36,6 @@ from itertools import chain, islice, pairwise, takewhile
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from railyard.cluster.errors import UsageError, require
 from railyard.cluster.messages import JobPackage, TaskSpec
@@ -59,6 +58,7 @@ from railyard.jobs.samples.checks import expected_clusters
 from railyard.jobs.samples.tasks import (
     BadLine,
     Generator,
+    Numbers,
     Part,
     generated,
     lines_in,
@@ -91,8 +91,6 @@ _FANS_SHARE, _ACTIVITY_EXPONENT = 0.6, 0.5
 _RATINGS_MEAN, _RATINGS_MIN, _RATINGS_MAX, _SIGMA = 200, 3, _CUSTOMERS // 4, 1.0
 #: Customers' numbers are below, as Netflix's; a multiplier without common factor keeps them apart.
 _CUSTOMER_NUMBERS, _SPREAD = 2_649_429, 48_271
-
-Numbers = npt.NDArray[np.int64]
 
 
 # Movies ------------------------------------------------------------------------------------------

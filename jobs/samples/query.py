@@ -55,6 +55,7 @@ from railyard.jobs.samples.checks import expected_rows, found_rows
 from railyard.jobs.samples.tasks import (
     BadLine,
     Generator,
+    Numbers,
     Part,
     check_lines,
     generated,
@@ -107,8 +108,6 @@ _AGENTS = (
 )
 _COUNTRIES = ("USA", "DEU", "FRA", "IND", "CHN", "BRA", "JPN", "RUS", "GBR", "KEN")
 _LANGUAGES = ("en-US", "de-DE", "fr-FR", "hi-IN", "zh-CN", "pt-BR", "ja-JP", "ru-RU")
-
-Numbers = npt.NDArray[np.int64]
 
 
 # Stages in SQL -----------------------------------------------------------------------------------

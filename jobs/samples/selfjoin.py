@@ -21,7 +21,6 @@ from functools import partial
 from itertools import combinations, pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from railyard.cluster.errors import require
 from railyard.cluster.messages import TaskSpec
@@ -42,6 +41,7 @@ from railyard.jobs.plan import (
 from railyard.jobs.samples.checks import expected_candidates
 from railyard.jobs.samples.tasks import (
     Generator,
+    Numbers,
     Part,
     ShipLines,
     check_lines,
@@ -68,8 +68,6 @@ _FIRST_ITEMS = 9_800_003
 _SPREAD = 48_271
 #: Candidates that a verdict shows.
 _SHOWN = 5
-
-Numbers = npt.NDArray[np.int64]
 
 
 class SelfJoin(Job):

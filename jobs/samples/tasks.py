@@ -48,6 +48,8 @@ _MEDIAN_WORDS, _SIGMA = 300, math.sqrt(2 * math.log(2))
 #: Bytes of a word and the blank after it, a bit above the mean.
 _WORD_BYTES = 7
 
+Numbers = npt.NDArray[np.int64]
+
 Key = TypeVar("Key")
 Parsed = TypeVar("Parsed")
 #: Parses a block of whole lines; raises ``BadLine``.
