@@ -29,8 +29,7 @@ from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import Compute
 from railyard.cluster.units import format_number
 from railyard.dfs.messages import BlockId
-from railyard.jobs.workloads.model import Workload, WorkloadJob, WorkStage, split_by
-from railyard.jobs.workloads.transforms import in_waves
+from railyard.jobs.workloads.model import Workload, WorkloadJob, WorkStage, in_waves, split_by
 
 
 class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

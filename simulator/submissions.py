@@ -14,8 +14,7 @@ from railyard.cluster.messages import DiscardJob, Split
 from railyard.cluster.messaging.wire import Message, Refusal
 from railyard.cluster.topology import Topology
 from railyard.dfs.messages import BlockId, GetStatus, PlacementHint, Remove, ReplicaMoved
-from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
-from railyard.jobs.workloads.transforms import rack_of_each
+from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage, rack_of_each
 from railyard.resourcemanager.core.files import commit_of, commit_refused, success_file
 from railyard.resourcemanager.driving.coredriver import CoreDriver
 from railyard.resourcemanager.driving.orders import move_ended, move_request, report_data

@@ -20,8 +20,7 @@ from railyard.jobs.model import StageSpec, input_names
 from railyard.jobs.package import load_job, mistake_in
 from railyard.jobs.plan import Step
 from railyard.jobs.workloads.mixes import Mix, Planned, plan_mix
-from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
-from railyard.jobs.workloads.transforms import spread_files
+from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage, spread_files
 
 _FOLDER = "/mix"
 
