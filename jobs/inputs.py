@@ -143,9 +143,8 @@ def expanded(texts: Sequence[str], matching: Matching | None) -> tuple[str, ...]
         for each in _BETWEEN.split(path) if path.startswith(STORE_PREFIX) else ():
             stored = each.removeprefix(STORE_PREFIX)
             found = [stored] if not _PATTERN.search(stored) else _matched(stored, matching)
-            paths += [
-                f"{name}={STORE_PREFIX}{one}" if name else STORE_PREFIX + one for one in found
-            ]
+            before = f"{name}={STORE_PREFIX}" if name else STORE_PREFIX
+            paths += [before + one for one in found]
         if not path.startswith(STORE_PREFIX):
             paths.append(text)
     return tuple(paths)

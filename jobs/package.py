@@ -274,10 +274,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
         }
 
     def find_spec(
-        self,
-        fullname: str,
-        _path: Sequence[str] | None = None,
-        _target: ModuleType | None = None,
+        self, fullname: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         if self.is_package(fullname) or self._file_of(fullname) in self._modules:
             return importlib.util.spec_from_loader(fullname, self)

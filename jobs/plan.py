@@ -137,7 +137,6 @@ class Plan:
 
     @property
     def measured(self) -> tuple[Step, ...]:
-        """The steps of the requested job, at least one."""
         return tuple([step for step in self.steps if step.measured])
 
     @property

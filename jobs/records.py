@@ -108,7 +108,11 @@ class RunWriter:
         self._groups, self._held = {}, 0
 
     def _combine_groups(self, combine: Combiner) -> dict[Any, list[Any]]:
-        self._count_bytes()
+        if self.uncombined_bytes is not None:  # those of the pairs if they were not combined
+            try:
+                self.uncombined_bytes += sum(map(len, map(_packer().pack, self._groups.items())))
+            except (TypeError, ValueError, OverflowError):
+                self.uncombined_bytes = None
         combined: dict[Any, list[Any]] = {}
         made = 0
         for key, values in self._groups.items():
@@ -117,14 +121,6 @@ class RunWriter:
                 made += 1
         self.combined += self._held - made
         return combined
-
-    def _count_bytes(self) -> None:
-        """Count the bytes that the pairs held would have if they were not combined."""
-        if self.uncombined_bytes is not None:
-            try:
-                self.uncombined_bytes += sum(map(len, map(_packer().pack, self._groups.items())))
-            except (TypeError, ValueError, OverflowError):
-                self.uncombined_bytes = None
 
     def _number(self, key: Any) -> int:
         partitions = len(self._partitions)

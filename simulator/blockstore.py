@@ -382,10 +382,7 @@ class FileWrite:
 
     def _ask(self, instead_of: BlockId | None) -> None:
         add = AddBlock(
-            file=self._file,
-            stored_length=self._length,
-            instead_of=instead_of,
-            exclude=self._failed,
+            file=self._file, stored_length=self._length, instead_of=instead_of, exclude=self._failed
         )
         self._store.ask(add, self._answered)
 

@@ -54,12 +54,7 @@ class SimulatedNetwork:
     """Flows between nodes.  ``latency_s``: from a flow's last byte until its end is reported."""
 
     def __init__(
-        self,
-        fabric: Fabric,
-        heap: EventHeap,
-        latency_s: float = 0.0,
-        *,
-        names_matter: bool = False,
+        self, fabric: Fabric, heap: EventHeap, latency_s: float = 0.0, *, names_matter: bool = False
     ) -> None:
         self.fabric = fabric
         #: whether it matters for what flows share how they are called

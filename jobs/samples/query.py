@@ -517,9 +517,7 @@ def _generate(request: Request) -> tuple[Step, Step]:
     pages = max(1, round(size * RANKINGS_SHARE / RANKING_BYTES))
     rows = max(1, round(size * (1 - RANKINGS_SHARE) / VISIT_BYTES))
     ranked = replace(
-        request,
-        stored_bytes=pages * RANKING_BYTES,
-        parts=math.ceil(request.parts * RANKINGS_SHARE),
+        request, stored_bytes=pages * RANKING_BYTES, parts=math.ceil(request.parts * RANKINGS_SHARE)
     )
     visits = replace(request, stored_bytes=rows * VISIT_BYTES)
     return (

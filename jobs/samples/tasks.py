@@ -144,7 +144,8 @@ class ArticlesGen(Generator):
     def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
         index, size, done = part.index, part.stop - part.first, 0
         dice = np.random.default_rng((self.seed, index))
-        words = _endless_words((self.seed, index, 1))
+        text = random_text(sys.maxsize, (self.seed, index, 1))
+        words = (word for piece in text for word in bytes(piece).split())
         counters["articles"] = 0
         while done < size:
             length = 1 + int(dice.lognormal(math.log(_MEDIAN_WORDS), _SIGMA))
@@ -154,11 +155,6 @@ class ArticlesGen(Generator):
             counters["articles"] += 1
             done += len(article)
             yield article, len(article)
-
-
-def _endless_words(seed: tuple[int, ...]) -> Iterator[bytes]:
-    for piece in random_text(sys.maxsize, seed):
-        yield from bytes(piece).split()
 
 
 def random_text(size: int, seed: tuple[int, ...]) -> Iterator[Buffer]:

@@ -69,8 +69,8 @@ class _Measuring:
             is_last = step is planned.plan.measured[-1]
             key = msgspec.msgpack.encode((step.sources, step.reduces, package, is_last))
             if key not in self._known:
-                run, stages, inputs = self._measure(package, step)
-                self._known[key] = _Measured(LocalRun() if is_last else run, stages, inputs)
+                measured = self._measure(package, step)
+                self._known[key] = measured._replace(run=LocalRun()) if is_last else measured
             measured = self._known[key]
             self._store.update(measured.run.files(step.output))
             past = wanted.recurrence

@@ -10,9 +10,8 @@ Left open there (a file has neither tasks nor computing times), chosen here, eac
 input has one map, which reads nothing.  ``reduce_size``: a reduce fetches 1 GB, as in the same
 example (10 reduces), with at most ``reduces_max`` per job; a job without shuffle has no reduces,
 and its maps write the output.  ``start``: a task takes 1 s plus the time for its bytes, about what
-a JVM needs to start.  ``map_rate``, ``reduce_rate``: by default the topology's.  ``shuffle_min``:
-jobs that shuffle less are left out; three of four shuffle nothing.  ``size_max``: jobs that read,
-shuffle or write more are left out.  ``times``: factor of all bytes; the number of tasks stays.
+a JVM needs to start.  ``map_rate``, ``reduce_rate``: by default the topology's.  Three of four jobs
+shuffle nothing.
 """
 
 from __future__ import annotations
