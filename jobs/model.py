@@ -58,8 +58,7 @@ from railyard.cluster.ids import STAGE_NAME
 from railyard.cluster.messages import TaskSpec
 from railyard.cluster.messaging.wire import FEW, Name, Tasks
 from railyard.jobs.formats import InputFormat, Lines
-from railyard.jobs.operators import Map, Reduce
-from railyard.jobs.records import Pairs, partition_by_hash
+from railyard.jobs.operators import Map, Pairs, Reduce, partition_by_hash
 from railyard.jobs.taskio import Counters, Operator, TaskIO, TaskResult
 
 ParamValue = str | int | float | bool | bytes | list[bytes]

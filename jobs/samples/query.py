@@ -16,7 +16,7 @@ default is its largest variant, C (A is ``until=1980-04-01``, B is ``until=1983-
 Chosen here: ``most`` rows rather than one, and equal revenues go by address.
 
 Each task puts its rows into tables in memory and runs one SELECT over them.  The database is SQLite
-(docs/decisions/jobs.md).  Rows go from stage to stage as pairs of ``jobs.records``: the first
+(docs/decisions/jobs.md).  Rows go from stage to stage as pairs of ``jobs.operators``: the first
 column is the key, which decides on the task that gets a row.  Tables are text: a row a line, its
 columns between commas, without quotes and without a header.  A file whose rows are not those of its
 table is refused with the file, the line, and what is wrong.  A decimal becomes a whole number of
@@ -47,10 +47,9 @@ from railyard.cluster.errors import printable, require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import FETCHED_SHARE, PairsOperator, fetched
+from railyard.jobs.operators import FETCHED_SHARE, PairsOperator, RunReader, fetched
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import Files, GivenFile, Plan, Request, Step, Verdict, measured_step
-from railyard.jobs.records import RunReader
 from railyard.jobs.samples.checks import expected_rows, found_rows
 from railyard.jobs.samples.tasks import (
     BadLine,

@@ -28,8 +28,7 @@ from railyard.jobs.formats import (
     without_mark,
 )
 from railyard.jobs.model import Job, Stage, StageSpec
-from railyard.jobs.operators import fetched_runs, split_bytes
-from railyard.jobs.records import RunReader, RunWriter, text_lines
+from railyard.jobs.operators import RunReader, RunWriter, fetched_runs, split_bytes, text_lines
 from railyard.jobs.streaming import aggregate
 from railyard.jobs.streaming.keys import pairs_of, partitioner
 from railyard.jobs.streaming.request import Streaming
