@@ -15,14 +15,12 @@ a run there; here a job has several.  Chosen here: norms are those of whole vect
 counts common raters only, so that one of them makes two movies equal); of two movies equally close
 to the mean the lower number counts; a cluster without movies keeps its centroid.
 
-Ratings are generated as those of Netflix's customers.  There are 8 genres.  Of a movie's raters,
-60 % are drawn among the customers who like its genre.  Some customers rate far more than others
-(the n-th most active one in proportion to 1 / n**0.5).  Movies have very unequal numbers of ratings
-(lognormal, at least 3), 200 in the mean, by 20,000 customers: about as dense as Netflix's (1 % of
-all pairs), so that movies have raters in common although there are few movies.  Two ratings are
-drawn with Netflix's shares; the higher one counts for customers who like the genre, the lower one
-for others.  Source: the Netflix Prize's training set, 100,480,507 ratings of 17,770 movies by
-480,189 customers.
+Ratings are generated as those of the Netflix Prize's training set: 100,480,507 ratings of 17,770
+movies by 480,189 customers.  Of a movie's raters, 60 % are drawn among the customers who like its
+genre.  The n-th most active customer rates in proportion to 1 / n**0.5.  Movies have lognormal
+numbers of ratings, 200 in the mean, by 20,000 customers: about as dense as Netflix's (1 % of all
+pairs), so that movies have raters in common although there are few movies.  Two ratings are drawn
+with Netflix's shares; the higher one counts for customers who like the genre, the lower for others.
 """
 
 from __future__ import annotations
