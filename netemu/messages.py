@@ -10,7 +10,6 @@ To the emulator, all bytes are the model's.  Between the two ends of a transfer 
     sender --OpenFlow(attach=True) or AttachFlow--> emulator --Grants--> sender
     both again, with what they were granted so far, once the connection was broken
     ResourceManager --ResumeCoflows--> emulator, whenever it has connected again
-    sender --GrowFlow--> emulator, if its flow was opened with more=True
     sender --Chunk + payload--> receiver --ChunkTaken--> sender     (not through the emulator)
 """
 
@@ -38,7 +37,6 @@ from railyard.cluster.messaging.wire import (
     NodeId,
     Number,
     Priority,
-    RackId,
     Seconds,
     SecondsOrInf,
     Share,
@@ -46,11 +44,12 @@ from railyard.cluster.messaging.wire import (
     Text,
     Weight,
 )
-from railyard.netemu.model.flows import CircuitChange
+from railyard.netemu.model.flows import CircuitChange, CircuitState
 from railyard.netemu.model.network import LinkState
 
 #: More changes than there will ever be.
 NO_CHANGES = 2**62
+Totals = Annotated[dict[Name, Number], ENTRIES]
 
 
 # To the emulator ---------------------------------------------------------------------------------
@@ -82,7 +81,6 @@ class OpenFlow(Command, frozen=True, kw_only=True):
     coflow: CoflowId | None = None
     weight: Weight = 1.0
     priority: Priority = ()
-    more: bool = False  #: ``GrowFlow`` will follow; it does not finish before that says so
     attach: bool = False
     #: asked before, over a connection that broke: fine if it is open; with ``attach``, its sender
     #: is here now
@@ -104,17 +102,6 @@ class ResumeCoflows(Command, frozen=True, kw_only=True):
 
     coflows: Annotated[tuple[CoflowId, ...], ENTRIES]
     flows: Annotated[tuple[OpenFlow, ...], ENTRIES]  #: each of one of these coflows
-
-
-class GrowFlow(Command, frozen=True, kw_only=True):
-    """An open flow with ``more`` to come has so much more to send; answered with ``Done``.
-
-    The last one says that there is no ``more``; its ``by_bytes`` may be 0.
-    """
-
-    flow: FlowId
-    by_bytes: ModelBytes
-    more: bool
 
 
 class AttachFlow(Command, frozen=True, kw_only=True):
@@ -182,11 +169,9 @@ class NetworkStats(Message, frozen=True, kw_only=True):
     cross_rack_room_bytes: BytesOrInf
     #: model bytes carried so far: "local", "rack", "cross_rack" and, of the last, by which way:
     #: "eps", "ocs", "wan"; "client": from and to clients that have a link
-    bytes: Annotated[dict[Name, Number], ENTRIES]
-    cross_rack_links: Annotated[
-        dict[Name, Number], ENTRIES
-    ]  #: model bytes that each rack's up- and downlink carried
-    ports: Annotated[dict[Name, Number], ENTRIES] = {}  #: the same of optical ports
+    bytes: Totals
+    cross_rack_links: Totals  #: model bytes that each rack's up- and downlink carried
+    ports: Totals = {}  #: the same of optical ports
     #: of links that carry more or less than the topology says: what they carry now, in bytes/s
     capacities: Annotated[dict[Name, BytesPerSOrInf], ENTRIES] = {}
     #: pairs of a lateness, in 0.1 ms rounded up (from 10 ms on to two digits), and how many grants
@@ -224,9 +209,8 @@ class Grants(Event, frozen=True, kw_only=True):
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     total_bytes: Annotated[dict[FlowId, Number], ENTRIES]  #: flows under way
-    finished: Annotated[
-        tuple[FlowId, ...], ENTRIES
-    ] = ()  #: flows that may send all their bytes; reported once
+    #: flows that may send all their bytes; reported once
+    finished: Annotated[tuple[FlowId, ...], ENTRIES] = ()
 
 
 class LinksObserved(Event, frozen=True, kw_only=True):
@@ -237,15 +221,6 @@ class LinksObserved(Event, frozen=True, kw_only=True):
     links: Annotated[dict[Name, LinkState], ENTRIES]
 
 
-class CircuitView(msgspec.Struct, frozen=True, kw_only=True):
-    """A circuit of the optical switch."""
-
-    src: RackId
-    dst: RackId
-    coflow: Name | None  #: who uses it; None: nobody at present
-    ready_s: SecondsOrInf  #: on the network's own clock: dark until then; then it carries
-
-
 class NetworkView(Event, frozen=True, kw_only=True):
     """How the network is now."""
 
@@ -254,7 +229,7 @@ class NetworkView(Event, frozen=True, kw_only=True):
     now_s: Seconds  #: on the network's own clock
     links: Annotated[dict[Name, LinkState], ENTRIES]
     flows_open: Count
-    circuits: Annotated[tuple[CircuitView, ...], ENTRIES] = ()
+    circuits: Annotated[tuple[CircuitState, ...], ENTRIES] = ()
     #: bytes/s of each open flow, inf where nothing limits it; None if not asked for
     rates_bytes_per_s: Annotated[dict[FlowId, BytesPerSOrInf], ENTRIES] | None = None
 

@@ -38,6 +38,7 @@ from railyard.netemu.schedulers import flow_scheduler
 from railyard.netemu.schedulers.base import Serves
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.jobs import Job
+from railyard.resourcemanager.core.offers import explain
 from railyard.resourcemanager.core.records import JobRecord, one_after_another
 from railyard.resourcemanager.core.shuffling.fetches import CancelFetch, StartFetches
 from railyard.resourcemanager.driving.coredriver import Log
@@ -116,17 +117,15 @@ class Standstill:
     # ---------------------------------------------------------------------------------------------
     def _reason(self, job: Job) -> str:
         waits = _some(list(self._waiting_flows(job.id)), "flows wait")
-        firsts = ((stage, stage.pending.first()) for stage in job.stages.values())
-        pending = (stage.tasks[first].id for stage, first in firsts if first is not None)
-        if (task := next(pending, None)) is not None:
-            waits.append(self._driver.core.explain(task, self._heap.now_s))
+        if (task := job.first_pending()) is not None:
+            waits.append(explain(self._driver.core.state, task, self._heap.now_s))
         waits += _some(self.causes(), "links, nodes and slots are missing")
         return "; ".join(waits)
 
     def _waiting_flows(self, job: JobId) -> Iterator[str]:
         """Of each flow that the job's attempts wait for: whose it is, and which link stops it."""
         workers = self._workers
-        for fetch in self._driver.core.fetches.values():
+        for fetch in self._driver.core.shuffle.fetches.values():
             order = fetch.start_order
             if job_of(order.reader) == job and order.src != order.dst:
                 yield self._waiting(order.reader, "fetches", order)
