@@ -35,7 +35,7 @@ from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.answers import answering, bad, fields, not_found
 from railyard.gateway.yarn.mapreduce import hadoop_counters, state_of
 from railyard.gateway.yarn.numbers import SLOT_MB, job_id, job_named
-from railyard.jobs.lines import raw_lines
+from railyard.jobs.formats import raw_lines
 from railyard.jobs.package import pack_job
 from railyard.jobs.streaming.job import StreamingJob, hadoop_attempt_id
 from railyard.jobs.streaming.request import (
