@@ -21,9 +21,10 @@ import traceback
 from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from railyard.cluster.messaging.reactor import Reactor
+if TYPE_CHECKING:
+    from railyard.cluster.messaging.reactor import Reactor
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36

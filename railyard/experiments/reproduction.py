@@ -18,16 +18,23 @@ import click
 from railyard.cluster.errors import RailyardError
 from railyard.cluster.topology import load_topology
 from railyard.cluster.units import Unit, format_count, format_number
-from railyard.experiments.estimates import Estimate, estimate, finite
-from railyard.experiments.figures import Figure, Line, Published, Setup
-from railyard.experiments.measures import ALONE_S, Measure, Quantity, times_alone
+from railyard.experiments.contenders import Estimate, estimate, finite
+from railyard.experiments.figures import (
+    ALONE_S,
+    Figure,
+    Line,
+    Measure,
+    Published,
+    Quantity,
+    Setup,
+    times_alone,
+)
 from railyard.jobs.workloads.model import Workload
 from railyard.runs.config import cluster_config, own_options
 from railyard.runs.figures import Summary
-from railyard.runs.outputfile import write_json
+from railyard.runs.folder import write_json
 from railyard.runs.requests import ReproduceRequest, Workers
-from railyard.runs.simulation import VirtualRun, require_faults, run_virtually
-from railyard.runs.sweep import sweep
+from railyard.runs.simulation import VirtualRun, run_virtually, sweep
 from railyard.runs.workloads import simulators_workload
 from railyard.simulator.behaviour import Behaviour
 from railyard.terminal.options import as_number, seeds_in_words
@@ -116,7 +123,7 @@ def _run(setup: Setup, seed: int, made: dict[tuple[str, int], Workload]) -> Virt
         faults=setup.faults,
         compiled_from=_FAST_FROM_FLOWS,
     )
-    require_faults(run)
+    run.all_faults()  # mistakes show before the first run
     return run
 
 

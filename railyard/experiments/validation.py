@@ -21,7 +21,7 @@ from railyard.experiments.figures import Line, Published
 from railyard.experiments.papers import PAPERS, Key
 from railyard.experiments.papers import paper as paper_named
 from railyard.experiments.reproduction import mean_words, published_words
-from railyard.runs.outputfile import write_json
+from railyard.runs.folder import write_json
 
 NEAR = 10.0  #: points, or % of a published number that has another unit
 

@@ -27,7 +27,7 @@ from railyard.experiments.contenders import (
 )
 from railyard.experiments.statements import Statements, Verdict, agreements, statements
 from railyard.gateway.page.theme import LIGHT
-from railyard.report.pictures import Draw, completion_panels, draw_cdf, render
+from railyard.report.pictures import Draw, completion_panels, draw_cdf, draw_run, render
 from railyard.report.recordedrun import Results
 from railyard.report.runpage import (
     DRAWN_MAX,
@@ -40,11 +40,8 @@ from railyard.report.runpage import (
     write_html,
     write_run_page,
 )
-from railyard.report.timeline import draw_run
 from railyard.runs.figures import Metric, fidelity_words, is_trusted
-from railyard.runs.folder import ORIGIN, PAGE
-from railyard.runs.origin import Origin, origin_now
-from railyard.runs.outputfile import write_json
+from railyard.runs.folder import ORIGIN, PAGE, Origin, origin_now, write_json
 
 #: Classes of the page's style sheet.
 _STYLES = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.UNTRUSTED: "doubt"}

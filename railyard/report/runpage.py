@@ -36,9 +36,16 @@ from railyard.runs.figures import (
     moved_words,
     own_counters,
 )
-from railyard.runs.folder import EVENTS, FILES, ORIGIN, PAGE
-from railyard.runs.origin import Origin, origin_now
-from railyard.runs.outputfile import write_json, write_text
+from railyard.runs.folder import (
+    EVENTS,
+    FILES,
+    ORIGIN,
+    PAGE,
+    Origin,
+    origin_now,
+    write_json,
+    write_text,
+)
 from railyard.runs.summary import JOB_COLUMNS, after_the_first, attempts_of, schedulers_of
 
 _HERE = Path(__file__).parent

@@ -10,11 +10,16 @@ import pytest
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
-from railyard.experiments.figures import BETTER, WORSE, Coarser, Figure, Setup, lines
-from railyard.experiments.measures import (
+from railyard.experiments.figures import (
+    BETTER,
     MEASURES,
+    WORSE,
+    Coarser,
+    Figure,
+    Setup,
     in_range,
     job_time_s,
+    lines,
     named,
     of_jobs,
     plain,
