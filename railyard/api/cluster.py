@@ -31,7 +31,7 @@ from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
 from railyard.gateway.address import LOOPBACK, known_url, listen
 from railyard.jobs.model import Job
-from railyard.report.runpage import finish_folder
+from railyard.report.pages import finish_folder
 from railyard.resourcemanager.process.messages import ClusterStatus
 from railyard.runs.clusters import StartedCluster, connected, own_cluster
 from railyard.runs.files import copy_out, store_file, store_of

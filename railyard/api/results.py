@@ -472,7 +472,7 @@ class Comparison:
 
         Raises ``UsageError`` without ``out=``, since the runs left no files then.
         """
-        from railyard.report.comparisonpage import write_page
+        from railyard.report.pages import write_page
 
         if self.folder is None:
             raise UsageError("write_page: the runs left no files: need out=FOLDER")

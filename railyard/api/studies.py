@@ -25,12 +25,12 @@ from railyard.experiments.reproduction import (
     as_json,
     carry_out,
     command_line,
-    save,
+    save_runs,
     show,
     values,
 )
 from railyard.jobs.model import Job
-from railyard.report.runpage import finish_folder
+from railyard.report.pages import finish_folder
 from railyard.runs.config import require_known_options
 from railyard.runs.files import fetched_inputs
 from railyard.runs.folder import code_state, write_json
@@ -258,7 +258,7 @@ class Reproduction:
         """Write all numbers, and the summary of each run, to a new folder."""
         folder.mkdir()
         write_json(self.numbers, folder / "figures.json")
-        save(self.found, folder / "runs")
+        save_runs(self.found, folder / "runs")
 
     def __str__(self) -> str:
         def show_all() -> None:

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -174,7 +173,9 @@ class Origin:
 
 def origin_now() -> Origin:
     """That of what this process writes now."""
-    import psutil  # commands are quicker to start without it
+    from importlib.metadata import version  # commands are quicker to start without them
+
+    import psutil
 
     typed = click.get_current_context(silent=True) is not None
     return Origin(
@@ -210,6 +211,8 @@ def commit() -> str | None:
 
 def code_state() -> str:
     """The commit, or Railyard's version."""
+    from importlib.metadata import version
+
     return commit() or f"railyard {version('railyard')}"
 
 

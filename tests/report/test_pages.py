@@ -18,11 +18,10 @@ from railyard.experiments.contenders import Contender, rows_of
 from railyard.gateway.page.theme import DARK, LIGHT
 from railyard.jobs.workloads.measurement import measured_workload
 from railyard.jobs.workloads.mixes import Defaults, read_mix
-from railyard.report.comparisonpage import write_page
 from railyard.report.explanation import lines_of
+from railyard.report.pages import readable, reasons, run_data, write_page, write_run_page
 from railyard.report.pictures import draw_run, render
 from railyard.report.recordedrun import Results
-from railyard.report.runpage import readable, reasons, run_data, write_run_page
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.driving.explain import explain
 from railyard.runs.folder import origin_now

@@ -9,7 +9,7 @@ import pytest
 
 from railyard.experiments.contenders import Contender, counted, rows_of
 from railyard.experiments.statements import show
-from railyard.report.runpage import counter_rows, job_table
+from railyard.report.pages import counter_rows, job_table
 from railyard.runs.figures import figure_unit, figure_words, moved_words
 from railyard.runs.folder import NotWritten, naming, write_json, write_text
 from tests.experiments.test_comparison import summary

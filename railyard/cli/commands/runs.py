@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from railyard.chaos.request import ChaosRequest
 from railyard.cli.exitstatus import Status
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.errors import RailyardError, UsageError, printable, require_once
+from railyard.cluster.errors import RailyardError, UsageError, require_once
 from railyard.cluster.topology import Topology, load_topology
 from railyard.cluster.topologyfile import SHORT
 from railyard.cluster.units import (
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from railyard.jobs.workloads.coflows import CoflowTrace
     from railyard.runs.simulation import Simulated
     from railyard.simulator.coflows import CoflowRun
-    from railyard.simulator.simulation import Simulation
 
 
 def _names(_: click.Context, option: click.Parameter, text: str) -> tuple[str, ...]:
@@ -103,7 +102,7 @@ def run(request: RunRequest) -> None:
     if request.json_file is not None:
         write_json(ran.summary, request.json_file)
     if request.results is not None and ran.unwritten is None:
-        from railyard.report.runpage import finish_folder
+        from railyard.report.pages import finish_folder
 
         finish_folder(request.results, ran.summary, config.topology)
     say_written(request.results, request.json_file)
@@ -300,15 +299,17 @@ def _show(trace: CoflowTrace, topology: Topology, summaries: list[dict[str, Any]
     show_table(plain_console(), columns, rows, title=title, elsewhere="--json")
 
 
-def show(done: Simulated) -> None:
+def _show_simulated(done: Simulated) -> None:
     """Print the table that ends ``railyard simulate``."""
-    for label, text in _rows(done.simulation, done.summary, done.cpu_s):
-        click.echo(f"{label:<11}{printable(text)}")
+    from railyard.runs.summary import (
+        attempts_of,
+        figure_rows,
+        print_rows,
+        schedulers_of,
+        usage_rows,
+    )
 
-
-def _rows(run: Simulation, summary: dict[str, Any], cpu_s: float) -> list[tuple[str, str]]:
-    from railyard.runs.summary import attempts_of, figure_rows, schedulers_of, usage_rows
-
+    run, summary, cpu_s = done.simulation, done.summary, done.cpu_s
     jobs, topology = summary["jobs"], run.config.topology
     failed = sum(not job["ok"] for job in jobs)
     ratio = summary["makespan_s"] / cpu_s if cpu_s else 0.0
@@ -333,7 +334,7 @@ def _rows(run: Simulation, summary: dict[str, Any], cpu_s: float) -> list[tuple[
     ]
     broken = [job for job in run.core.records.values() if job.ok is False]
     rows += [("FAILED", f"{job.name}: {job.reason}") for job in broken[:5]]
-    return rows
+    print_rows(rows)
 
 
 def _spread(values: dict[str, float | None], show: Callable[[float], str] = format_duration) -> str:
@@ -394,7 +395,7 @@ def simulate(request: RunRequest) -> int:
     done, run = simulated(request)
     if request.json_file is not None:
         write_json(run.summary, request.json_file)
-    show(done)
+    _show_simulated(done)
     say_written(run.folder, request.json_file)
     require_figures([run.summary])
     return 0 if run.ok else 1
@@ -463,7 +464,7 @@ def validation(folder: Path, added: tuple[Path, ...], output: Path | None) -> No
 
     DIR has a file of records for each paper, which --add brings up to date.
     """
-    from railyard.experiments.validation import page, record, rows
+    from railyard.experiments.reproduction import page, record, rows
 
     for file in added:
         record(file, folder)

@@ -36,7 +36,6 @@ from railyard.cluster.units import (
 )
 from railyard.dfs.messages import GetSafeMode, GetUsage, SafeModeStatus, Usage
 from railyard.gateway.address import gateway_lines
-from railyard.netemu.messages import NetworkView, SetCapacity, WatchNetwork
 from railyard.resourcemanager.process.messages import (
     ActivateNode,
     ClusterStatus,
@@ -53,6 +52,8 @@ from railyard.terminal.tables import Cell, Column, cell, plain_console, plain_nu
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from railyard.netemu.messages import NetworkView
 
 
 _ANSWER_TIMEOUT_S = 3.0
@@ -493,7 +494,8 @@ def set_capacity(link: str, rate: str) -> None:
     NIC), r3.ocs.up (an optical port), r3.tor, agg0, root: network show lists them.  RATE is as
     1Gbps, 0 (stops it), unlimited, or default (as the topology states it).
     """
-    from railyard.netemu.model.network import Network  # and NumPy
+    from railyard.netemu.messages import SetCapacity  # and NumPy
+    from railyard.netemu.model.network import Network
 
     with running_session() as session:
         links = Network(session.config.topology)
@@ -509,7 +511,8 @@ def set_capacity(link: str, rate: str) -> None:
 @click.option("--all", "with_nics", is_flag=True, help="The nodes' NICs too.")
 def show_links(with_nics: bool) -> None:
     """Show each link's capacity and what flows use of it now, and the circuits that there are."""
-    from railyard.netemu.model.network import Network  # and NumPy
+    from railyard.netemu.messages import NetworkView, WatchNetwork  # and NumPy
+    from railyard.netemu.model.network import Network
 
     with running_session() as session:
         view = session.link("network").ask(WatchNetwork(), NetworkView)
