@@ -92,6 +92,27 @@ def fill(buffer: memoryview, file: int, offset: int) -> int:
     return filled
 
 
+class NewLines:
+    """The whole lines that were added to a file since they were last read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0  #: of the next line
+
+    def read(self, bytes_min: int = -1) -> list[bytes]:
+        """These lines; none if there is no such file.  With ``bytes_min``, about so many bytes."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                lines = file.readlines(bytes_min)
+        except OSError:
+            return []
+        if lines and not lines[-1].endswith(b"\n"):
+            lines.pop()  # it may even be written anew
+        self._offset += sum(map(len, lines))
+        return lines
+
+
 class Reserve:
     """Keeps ``size_bytes`` for a file that grows; on file systems that can't, none."""
 

@@ -19,10 +19,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from railyard.cluster.machine import c_library
-from railyard.cluster.messaging.reactor import Reactor
 
 if TYPE_CHECKING:
     import psutil  # at run time within functions: no daemon needs it
+
+    from railyard.cluster.messaging.reactor import Reactor
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36

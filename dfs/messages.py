@@ -91,14 +91,7 @@ class ReadBlock(Message, frozen=True, kw_only=True):
     reader: NodeId | None = None  #: None: outside the cluster
 
 
-class LoseNode(Command, frozen=True, kw_only=True):
-    """Behave as if this node had died.  Answered with ``Done``.  For tests."""
-
-    node: NodeId
-
-
 # To the NameNode: files and folders ---------------------------------------------------------------
-# Files and folders -------------------------------------------------------------------------------
 class FileStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The status of a file or folder, as listings show it."""
 
@@ -242,10 +235,7 @@ class SafeModeStatus(Message, frozen=True, kw_only=True):
 
 
 class LocateBlocks(Message, frozen=True, kw_only=True):
-    """Get the block locations of a file, or of each file directly in a folder.
-
-    Answered with ``BlocksLocated``; refused if the path does not exist.
-    """
+    """Get the blocks of a file, or of a folder's files.  Answered with ``BlocksLocated``."""
 
     path: Path
 
@@ -421,10 +411,7 @@ class SetAttributes(Message, frozen=True, kw_only=True):
 
 
 class SetReplication(Message, frozen=True, kw_only=True):
-    """Change how many replicas the blocks of a file should have.
-
-    Answered with ``Done`` at once: replicas are made or deleted later.
-    """
+    """Change a file's replicas; they are made or deleted later.  Answered with ``Done`` at once."""
 
     path: Path
     replication: Replicas  #: 1 or more
@@ -455,10 +442,7 @@ class FileReopened(Message, frozen=True, kw_only=True):
 
 
 class Concatenate(OnceOnly, frozen=True, kw_only=True):
-    """Move the blocks of some files to the end of another, and remove these.
-
-    Atomic.  Answered with ``Done``.
-    """
+    """Move the blocks of some files to the end of another, atomically.  Answered with ``Done``."""
 
     target: Path
     sources: Entries[Path]  #: in this order
@@ -623,22 +607,12 @@ class DeleteReplicas(Command, LongMessage, frozen=True, kw_only=True):
 
 
 class VerifyReplica(Command, frozen=True, kw_only=True):
-    """Verify a whole replica.  Answered with ``ReplicaVerified``."""
+    """Verify a whole replica.  Answered with ``ReplicaVerified``, or ``ReplicasDeleted``."""
 
     block: Block
     stored_length: StoredBytes  #: expected length
     node: NodeId
-
-
-class DeleteDamaged(Command, frozen=True, kw_only=True):
-    """Verify a replica again and delete it if it is damaged.
-
-    Answered with ``ReplicasDeleted``, or with ``ReplicaVerified`` if it is not damaged.
-    """
-
-    block: Block
-    stored_length: StoredBytes  #: expected length
-    node: NodeId
+    delete: bool = False  #: delete it if it is damaged
 
 
 class RegisterAgain(Command, frozen=True, kw_only=True):

@@ -58,8 +58,7 @@ from railyard.cluster.ids import STAGE_NAME
 from railyard.cluster.messages import TaskSpec
 from railyard.cluster.messaging.wire import Few, Name, Tasks
 from railyard.jobs.formats import InputFormat, Lines
-from railyard.jobs.operators import Map, Reduce, split_bytes
-from railyard.jobs.records import Pairs, partition_by_hash
+from railyard.jobs.operators import Map, Pairs, Reduce, partition_by_hash
 from railyard.jobs.taskio import Counters, Operator, TaskIO, TaskResult
 
 ParamValue = str | int | float | bool | bytes | list[bytes]
@@ -85,7 +84,6 @@ class Param:
 
     @property
     def required(self) -> bool:
-        """Whether the parameter has no default."""
         return self.default is _MISSING
 
     def read(self, value: Any, job: str) -> ParamValue:
@@ -430,5 +428,4 @@ def run_task(job: Job, task: TaskSpec, io: TaskIO) -> TaskResult:
     job.counters = counters = Counters()
     result = job.stage(task.stage).operator.run(task, io, counters)
     result.counters = counters
-    result.input_bytes = result.input_bytes or split_bytes(task)
     return result

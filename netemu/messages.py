@@ -10,7 +10,6 @@ To the emulator, all bytes are the model's.  Between the two ends of a transfer 
     sender --OpenFlow(attach=True) or AttachFlow--> emulator --Grants--> sender
     both again, with what they were granted so far, once the connection was broken
     ResourceManager --ResumeCoflows--> emulator, whenever it has connected again
-    sender --GrowFlow--> emulator, if its flow was opened with more=True
     sender --Chunk + payload--> receiver --ChunkTaken--> sender     (not through the emulator)
 """
 
@@ -39,7 +38,6 @@ from railyard.cluster.messaging.wire import (
     NodeId,
     Number,
     Priority,
-    RackId,
     Seconds,
     SecondsOrInf,
     Share,
@@ -47,11 +45,12 @@ from railyard.cluster.messaging.wire import (
     Text,
     Weight,
 )
-from railyard.netemu.model.flows import CircuitChange
+from railyard.netemu.model.flows import CircuitChange, CircuitState
 from railyard.netemu.model.network import LinkState
 
 #: More changes than there will ever be.
 NO_CHANGES = 2**62
+Totals = EntriesBy[Name, Number]
 
 
 # To the emulator ---------------------------------------------------------------------------------
@@ -83,7 +82,6 @@ class OpenFlow(Command, frozen=True, kw_only=True):
     coflow: CoflowId | None = None
     weight: Weight = 1.0
     priority: Priority = ()
-    more: bool = False  #: ``GrowFlow`` will follow; it does not finish before that says so
     attach: bool = False
     #: asked before, over a connection that broke: fine if it is open; with ``attach``, its sender
     #: is here now
@@ -103,17 +101,6 @@ class ResumeCoflows(Command, LongMessage, frozen=True, kw_only=True):
 
     coflows: Entries[CoflowId]
     flows: Entries[OpenFlow]  #: each of one of these coflows
-
-
-class GrowFlow(Command, frozen=True, kw_only=True):
-    """An open flow with ``more`` to come has so much more to send; answered with ``Done``.
-
-    The last one says that there is no ``more``; its ``by_bytes`` may be 0.
-    """
-
-    flow: FlowId
-    by_bytes: ModelBytes
-    more: bool
 
 
 class AttachFlow(Command, frozen=True, kw_only=True):
@@ -179,9 +166,9 @@ class NetworkStats(LongMessage, frozen=True, kw_only=True):
     cross_rack_room_bytes: BytesOrInf
     #: model bytes carried so far: "local", "rack", "cross_rack" and, of the last, by which way:
     #: "eps", "ocs", "wan"; "client": from and to clients that have a link
-    bytes: EntriesBy[Name, Number]
-    cross_rack_links: EntriesBy[Name, Number]  #: the same, by each rack's up- and downlink
-    ports: EntriesBy[Name, Number] = {}  #: the same of optical ports
+    bytes: Totals
+    cross_rack_links: Totals  #: the same, by each rack's up- and downlink
+    ports: Totals = {}  #: the same of optical ports
     #: of links that carry more or less than the topology says: what they carry now, in bytes/s
     capacities: EntriesBy[Name, BytesPerSOrInf] = {}
     #: pairs of a lateness, in 0.1 ms rounded up (from 10 ms on to two digits), and how many grants
@@ -224,22 +211,13 @@ class LinksObserved(Event, LongMessage, frozen=True, kw_only=True):
     links: EntriesBy[Name, LinkState]
 
 
-class CircuitView(msgspec.Struct, frozen=True, kw_only=True):
-    """A circuit of the optical switch."""
-
-    src: RackId
-    dst: RackId
-    coflow: Name | None  #: who uses it; None: nobody at present
-    ready_s: SecondsOrInf  #: on the network's own clock: dark until then; then it carries
-
-
 class NetworkView(Event, LongAnswer, frozen=True, kw_only=True):
     """How the network is now."""
 
     now_s: Seconds  #: on the network's own clock
     links: EntriesBy[Name, LinkState]
     flows_open: Count
-    circuits: Entries[CircuitView] = ()
+    circuits: Entries[CircuitState] = ()
     #: bytes/s of each open flow, inf where nothing limits it; None if not asked for
     rates_bytes_per_s: EntriesBy[FlowId, BytesPerSOrInf] | None = None
 

@@ -13,7 +13,7 @@ from railyard.chaos.report import line_of, summary_lines
 from railyard.chaos.request import ChaosRequest
 from railyard.chaos.runs import Report, run_under_faults, without_faults
 from railyard.cluster.processes import members
-from railyard.runs.session import Session, own_session
+from railyard.runs.clusters import Session, own_session
 from railyard.terminal.progress import View
 
 #: TeraSort, WordCount and a job of three stages.

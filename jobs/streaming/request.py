@@ -66,9 +66,6 @@ class Streaming(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return f"{self.store}{path}" if path else ""
 
 
-# What is asked for with the words of ``hadoop jar``, checked: what is not there is refused.
-
-
 _PARTITIONERS = ("HashPartitioner", "KeyFieldBasedPartitioner")
 _COMPARATORS = ("KeyFieldBasedComparator",)
 _TEXT, _KEY_VALUE, _BY_LINES = "TextInputFormat", "KeyValueTextInputFormat", "NLineInputFormat"

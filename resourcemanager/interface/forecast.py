@@ -78,23 +78,19 @@ def forecast_of(job: WorkloadJob, begin_s: float = 0.0) -> Forecast | None:
                 input_bytes=inputs[stage.name],
                 output_bytes=stage.output_bytes,
                 task_s=stage.task_s,
-                rate_bytes_per_s=_finite(stage.rate_bytes_per_s),
+                # An unlimited rate can't be sent or logged.
+                rate_bytes_per_s=stage.rate_bytes_per_s
+                and min(stage.rate_bytes_per_s, BYTES_PER_S_MAX),
             )
             for stage in expected.stages
         ),
     )
 
 
-def _finite(bytes_per_s: float | None) -> float | None:
-    """A rate that can be sent and logged: an unlimited one is the largest."""
-    return None if bytes_per_s is None else min(bytes_per_s, BYTES_PER_S_MAX)
-
-
 def predicted_jobs(jobs: Iterable[WorkloadJob], begin_s: float = 0.0) -> tuple[PredictedJob, ...]:
     """The forecasts of a workload's jobs, but for ad hoc ones."""
-    forecasts = ((job.name, forecast_of(job, begin_s)) for job in jobs)
     return tuple(
-        PredictedJob(job=name, forecast=forecast)
-        for name, forecast in forecasts
-        if forecast is not None
+        PredictedJob(job=job.name, forecast=forecast)
+        for job in jobs
+        if (forecast := forecast_of(job, begin_s)) is not None
     )

@@ -174,7 +174,7 @@ class Journal(EventLog):
             try:
                 sync_file(self.file)
             except OSError as error:
-                self._end(self._at_s, error)
+                self._end(error)
                 self._review_mark()
 
     def flush(self) -> None:

@@ -65,9 +65,9 @@ class NetworkOrders:
     def resume(self) -> None:
         """Send the network all coflows and flows that there are."""
         core = self._driver.core
-        flows = [open_flow(each.start_order, now_s()) for each in core.fetches.values()]
+        flows = [open_flow(each.start_order, now_s()) for each in core.shuffle.fetches.values()]
         between = tuple([flow for flow in flows if flow.src != flow.dst])
-        order = ResumeCoflows(coflows=tuple(core.open_coflows), flows=between)
+        order = ResumeCoflows(coflows=tuple(core.shuffle.open_coflows), flows=between)
         self.link.request(order, Done, lambda answer, _: self._resumed(answer))
 
     def _lost(self) -> None:
