@@ -214,8 +214,8 @@ class Topology(topologyfile.Table, frozen=True, kw_only=True, dict=True):
             require(slowest >= RATE_BYTES_PER_S_MIN, "a rack's uplink", f"{slowest:g} B/s", right)
 
     def _check_links(self, links: topologyfile.Links) -> None:
-        if links.capacity_given() != 1:
-            both = "both" if links.capacity_given() else "neither"
+        if (links.uplink is None) == (links.oversubscription is None):
+            both = "neither" if links.uplink is None else "both"
             raise UsageError(f"links: need uplink or oversubscription, not {both}")
         if links.oversubscription is not None and not math.isfinite(links.nic):
             raise UsageError("links.oversubscription: need a limit for links.nic to divide")

@@ -115,10 +115,6 @@ class Links(Table, frozen=True, kw_only=True):
         require(ratio is None or 0 < ratio <= _RATIO_MAX, "links.oversubscription", ratio, right)
         require(0 <= self.background < 1, "links.background", self.background, "a share in [0, 1)")
 
-    def capacity_given(self) -> int:
-        """Number of ways in which a rack's uplink is given: 0, 1 or 2."""
-        return (self.uplink is not None) + (self.oversubscription is not None)
-
 
 class Client(Table, frozen=True, kw_only=True):
     """[client]: the link to the core that clients outside the racks share, in bytes/s.
@@ -167,7 +163,7 @@ class Ocs(Table, frozen=True, kw_only=True):
         require(self.delta_s >= 0, "ocs.delta_s", self.delta_s, right)
         right = "a whole number >= 1 (1: one circuit per port)"
         require(self.wavelengths >= 1, "ocs.wavelengths", self.wavelengths, right)
-        require(self.wavelengths <= MOST, "ocs.wavelengths", self.wavelengths, f"at most {MOST}")
+        require_count("ocs.wavelengths", self.wavelengths, most=MOST)
 
 
 class Storage(Table, frozen=True, kw_only=True):

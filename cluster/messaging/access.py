@@ -120,7 +120,8 @@ class Epochs:
         self._folder = folder
         self._mapped: dict[str, mmap.mmap] = {}  #: {name: its file}
         self._daemon = daemon
-        self.own = 0 if daemon is None else self._begin(daemon)  #: 0: it is no daemon
+        #: number of this process among those that its daemon has had; 0: it is no daemon
+        self.own = 0 if daemon is None else self._begin(daemon)
 
     def latest(self, name: str) -> int:
         """The epoch of the process that acts under this name; 0 if none has begun."""

@@ -107,11 +107,6 @@ class Transport:
         role, for_tests = access.role_of(daemon.name), daemon.config.for_tests
         return cls(daemon.folder, reactor, role, daemon=daemon.name, for_tests=for_tests)
 
-    @property
-    def epoch(self) -> int:
-        """The number of this process among those that its daemon has had; 0 if it is none."""
-        return self.epochs.own
-
     def server(self, name: str) -> Server:
         assert not self._shares, "who may connect is checked for a context of its own"
         socket = self.context.socket(zmq.ROUTER)

@@ -31,12 +31,8 @@ from railyard.resourcemanager.process.driver import Driver, Journal
 from railyard.resourcemanager.process.jobfiles import InputData, Jobs
 from railyard.resourcemanager.process.network import LinkWatch, NetworkOrders, Outages
 from railyard.resourcemanager.process.nodemanagers import NodeManagers
-from railyard.resourcemanager.process.progress import (
-    cluster_status,
-    job_ended,
-    job_progress,
-)
-from railyard.resourcemanager.process.recovery import Follower, JobFiles, Recovered, recover
+from railyard.resourcemanager.process.progress import cluster_status, job_ended, job_progress
+from railyard.resourcemanager.process.recovery import Follower, JobFiles, Recovered
 from railyard.resourcemanager.process.reports import MachineTime, NetworkReports
 from railyard.resourcemanager.process.submission import JobIds, Submission
 from railyard.resourcemanager.process.taskhistory import (
@@ -92,7 +88,7 @@ class ResourceManager:
         config, folder = daemon.config, daemon.folder
         self._config, self._folder = config, folder
         if before is None and folder.events.exists():
-            before = recover(folder.events)
+            before = Follower(folder.events).finish()
         elif before is None:
             core = core_for(config)
             before = Recovered(core, now_s(), TaskHistory(core.state))
@@ -102,7 +98,7 @@ class ResourceManager:
         driver = Driver(before.core, self._journal, transport.reactor, before.started_s)
         driver.on_handled = self._history.take
         self._driver = driver
-        self._epoch = transport.epoch
+        self._epoch = transport.epochs.own
         self._server = server = transport.server("resourcemanager")
         namenode = LastingLink(transport, "namenode")
         machine = MachineTime()
@@ -272,7 +268,6 @@ class Watchers:
         return None
 
     def _send_progress(self) -> None:
-        """Send all of them how far their jobs are."""
         for job in list(self._by_job):
             progress = job_progress(self._driver.core, job, self._driver.now_s)
             if progress is not None:

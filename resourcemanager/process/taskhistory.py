@@ -17,13 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from railyard.cluster.errors import InvariantError, PeerError, UsageError, shortened
-from railyard.cluster.ids import (
-    JobId,
-    job_of,
-    stage_id,
-    task_id,
-    task_place,
-)
+from railyard.cluster.ids import JobId, job_of, stage_id, task_id, task_place
 from railyard.cluster.messages import AttemptProgressed, DiscardJob
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.resourcemanager.core.cluster import ClusterState
@@ -84,7 +78,7 @@ def report_of(span: AttemptSpan) -> messages.AttemptReport:
 
 
 class Outline(msgspec.Struct, array_like=True):
-    """What is known of a job beside its attempts."""
+    """What is known of a job beside its attempts; not to be changed."""
 
     sizes: dict[str, int]  #: {stage: its number of tasks}, in order
     reads: dict[str, tuple[str, ...]]
@@ -112,17 +106,14 @@ class JobAttempts:
 
     @property
     def outline(self) -> Outline:
-        """What is known of it beside its attempts; not to be changed."""
         outline = self._outline
         return outline if isinstance(outline, Outline) else _unpacked(outline, Outline)
 
     def note_settings(self, settings: dict[str, str]) -> None:
-        """Keep with what it was submitted, as text."""
         outline = msgspec.structs.replace(self.outline, settings=settings)
         self._outline = outline if isinstance(self._outline, Outline) else _packed(outline)
 
     def add(self, span: AttemptSpan) -> None:
-        """Add an attempt."""
         assert self._attempts is not None, "its job has ended"
         stage, index = task_place(span.id)
         self._attempts.setdefault(stage, {}).setdefault(index, []).append(span)
@@ -143,7 +134,6 @@ class JobAttempts:
             yield stage, index, piece.get(number, ())
 
     def drop(self) -> None:
-        """Forget its attempts."""
         self._pieces = ()
         if self._attempts is not None:
             self._attempts.clear()
@@ -205,7 +195,6 @@ class TaskHistory:
         return self._jobs.get(job)
 
     def note_settings(self, job: JobId, settings: dict[str, str]) -> None:
-        """Keep with what a job was submitted, as text."""
         if (known := self._jobs.get(job)) is not None:
             known.note_settings(settings)
 
@@ -240,7 +229,6 @@ class TaskHistory:
                 self._weigh(job, _COUNTER_BYTES * len(counters))
 
     def _discarded(self, job: JobId) -> None:
-        """The core knows nothing of the job's attempts any more."""
         known = self._jobs.get(job)
         if known is None:
             return
