@@ -286,17 +286,14 @@ def split_changes(text: str, lists: Sequence[str] = ()) -> tuple[str, list[Chang
     A key is given once, but for ``lists``, whose values together are one.
     """
     base, *texts = text.split(",")
-    changes = [parse_change(change, text) for change in texts]
+    changes = []
+    for change in texts:
+        key, equals, value = change.partition("=")
+        if not (key and equals and value):
+            raise UsageError(f"{text}: need KEY=VALUE, not {change!r}")
+        changes.append((key.strip(), value.strip()))
     require_once((key for key, _ in changes if key.partition(".")[0] not in lists), f"{base}:")
     return base, changes
-
-
-def parse_change(text: str, where: str) -> Change:
-    """Parse "KEY=VALUE"; ``where`` starts the error."""
-    key, equals, value = text.partition("=")
-    if not (key and equals and value):
-        raise UsageError(f"{where}: need KEY=VALUE, not {text!r}")
-    return key.strip(), value.strip()
 
 
 def require_consistent(changes: Sequence[Change]) -> None:
@@ -382,7 +379,8 @@ def link_name(text: str, places: Mapping[str, str]) -> str:
     between the words of a site's name.
     """
     place, way = _split(text.strip(), places)
-    return ".".join([place, *map(_as_way, way)])
+    parts = (part.casefold() if part.casefold() in _WAYS else part for part in way)
+    return ".".join([place, *parts])
 
 
 def place_named(text: str, places: Mapping[str, str]) -> str:
@@ -399,10 +397,6 @@ def names_of_links(names: Iterable[str], places: Mapping[str, str]) -> Iterator[
     for name in names:
         place, dot, way = name.partition(".")
         yield own.get(place, place).replace(" ", "-") + dot + way
-
-
-def _as_way(part: str) -> str:
-    return part.casefold() if part.casefold() in _WAYS else part
 
 
 def _split(text: str, places: Mapping[str, str]) -> tuple[str, list[str]]:

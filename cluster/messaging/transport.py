@@ -111,7 +111,7 @@ class Transport:
         assert not self._shares, "who may connect is checked for a context of its own"
         socket = self.context.socket(zmq.ROUTER)
         sockets.configure_server(socket)
-        self.epochs.identify_server(socket)
+        self.epochs.identify(socket, is_link=False)
         if self._keys is None:
             socket.bind(f"ipc://{self.folder.sockets / name}")
         else:
@@ -137,7 +137,7 @@ class Transport:
         """
         socket = self.context.socket(zmq.DEALER)
         sockets.configure(socket)
-        self.epochs.identify_link(socket)
+        self.epochs.identify(socket, is_link=True)
         if self._keys is not None:
             self._keys.secure_client(socket)
         address = functools.partial(self._address, name)

@@ -205,7 +205,11 @@ class NodeManagers:
             if not manager.usable or silent_s <= self._expiry_s:
                 continue
             if silent_s <= PATIENCE * self._expiry_s and manager.pid and is_running(manager.pid):
-                self._excuse(manager)
+                if not manager.late:
+                    manager.late = True
+                    self._machine.silent(self._driver.now_s)
+                    why = "its process runs: this machine is overloaded, or it hangs"
+                    log.warning("the NodeManager of %s is silent, but %s", manager.rack, why)
             else:
                 self._lose(manager, f"its NodeManager was silent for {silent_s:.1f} s")
 
@@ -271,14 +275,6 @@ class NodeManagers:
 
     def _note_message(self, manager: _NodeManager) -> None:
         manager.last_message_s, manager.late = self._clock.at_s(now_s()), False
-
-    def _excuse(self, manager: _NodeManager) -> None:
-        """Wait on for a NodeManager whose process runs."""
-        if not manager.late:
-            manager.late = True
-            self._machine.silent(self._driver.now_s)
-            why = "its process runs: this machine is overloaded, or it hangs"
-            log.warning("the NodeManager of %s is silent, but %s", manager.rack, why)
 
     def _push(self, manager: _NodeManager, message: Message) -> None:
         if not manager.is_unreachable and not self._server.push(manager.peer, message):
