@@ -144,7 +144,7 @@ class ResourceManager:
     def _resume(self, before: Recovered) -> None:
         """Have done what the process before this one may not have done any more.
 
-        NodeManagers say themselves what they have: see ``NodeManagers.holds``.
+        NodeManagers say themselves what they have: see ``NodeManagers``.
         """
         core = self._driver.core
         log.info("epoch %d: %d events were replayed", self._epoch, before.events)
