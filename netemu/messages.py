@@ -157,10 +157,7 @@ class GetNetworkStats(Message, frozen=True, kw_only=True):
 
 
 class NetworkStats(Message, frozen=True, kw_only=True):
-    """Counters since the cluster's start; see ``netemu.emulator.statistics``.
-
-    What an emulator that died had counted in its last second is missing.
-    """
+    """Counters since the cluster's start, but for the last second of an emulator that died."""
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 

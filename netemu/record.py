@@ -41,10 +41,7 @@ USES_MAX = 50_000
 
 
 def read_rows(path: Path, take: Callable[[dict[str, Any]], T | None]) -> list[T]:
-    """What ``take`` makes of each row, but for None; nothing if there is no such file.
-
-    Raises ``UsageError`` for what is no such record.
-    """
+    """What ``take`` makes of each row, but for None; ``UsageError`` for what is no record."""
     if not path.is_file():
         return []
     try:
@@ -122,10 +119,7 @@ class LinkLog:
 
 
 def read_samples(path: Path) -> list[Sample]:
-    """The samples in a ``network.jsonl``; none if there is no such file.
-
-    Raises ``UsageError`` for what is no such record.
-    """
+    """The samples in a ``network.jsonl``, if there is one; ``UsageError`` for what is none."""
     return read_rows(path, _sample_of)
 
 
@@ -212,10 +206,7 @@ def circuit_rows(uses: Iterable[CircuitUse], left_out: int) -> list[dict[str, An
 
 
 def read_circuits(path: Path) -> list[CircuitUse]:
-    """The uses in a ``network.jsonl``; none if there is no such file.
-
-    Raises ``UsageError`` for what is no such record.
-    """
+    """The uses in a ``network.jsonl``, if there is one; ``UsageError`` for what is none."""
     return read_rows(path, _use_of)
 
 

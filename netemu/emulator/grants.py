@@ -26,13 +26,7 @@ from operator import itemgetter
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.netemu.emulator.statistics import lateness_class
 from railyard.netemu.fabric.fabric import Fabric, Order, StartFlows, TakeUpCoflow
-from railyard.netemu.messages import (
-    CloseFlow,
-    FinishCoflow,
-    Grants,
-    RegisterCoflow,
-    SetCapacity,
-)
+from railyard.netemu.messages import CloseFlow, FinishCoflow, Grants, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import CoflowPast, Finished, FlowSpec
 
 #: Shortest and longest time between two checks of all flows; with many flows the shortest is so
@@ -81,10 +75,7 @@ class Ledger:
     """
 
     def __init__(
-        self,
-        fabric: Fabric,
-        scale: int,
-        pasts: Mapping[CoflowId, CoflowPast] | None = None,
+        self, fabric: Fabric, scale: int, pasts: Mapping[CoflowId, CoflowPast] | None = None
     ) -> None:
         self.fabric = fabric
         self._pasts = pasts or {}
@@ -289,10 +280,7 @@ class Ledger:
         self.fabric.handle(order, self.fabric.now_s)
 
     def _come_back(self, spec: FlowSpec, sender: Peer) -> None:
-        """A process that opened a flow has connected again, as another peer.
-
-        The flow may have ended meanwhile.
-        """
+        """A process that opened a flow, which may have ended, is back, as another peer."""
         if self._unclaimed.pop(spec.flow, None) is not None:
             self._out[sender].finished.append(spec.flow)
             return

@@ -235,10 +235,7 @@ def network_view(fabric: Fabric, *, with_rates: bool) -> NetworkView:
 
 
 class NetworkEmulator:
-    """Serves the name "network".
-
-    With a ``file``, it goes on with what an earlier one has written there.
-    """
+    """Serves the name "network"; goes on with what an earlier one has written in ``file``."""
 
     def __init__(
         self,

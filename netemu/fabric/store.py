@@ -187,10 +187,7 @@ class Store:
         return ended
 
     def close(self, closing: Numbers) -> tuple[list[int], float]:
-        """Have the numbers of flows that send nothing for others.
-
-        Returns these, and how many bytes they have sent together.
-        """
+        """Have the numbers of flows that send nothing for others; also returns what these sent."""
         sent_bytes = self._book(closing)
         self.state.flows.coflow[closing] = NONE
         free: list[int] = closing.tolist()
