@@ -79,10 +79,7 @@ class LinkLog:
         link_bytes: Mapping[str, int],
         now_bytes_per_s: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        """Add a sample: the bytes that each link has carried so far.
-
-        ``now_bytes_per_s``: the capacities of links that are not the stated ones.
-        """
+        """Add a sample: the links' bytes so far, and capacities that are not the stated ones."""
         self._samples.append((at_s, link_bytes, or_none(now_bytes_per_s)))
         if len(self._samples) > SAMPLES_MAX:
             del self._samples[1::2]

@@ -69,10 +69,7 @@ class _Outbox:
 
 
 class Ledger:
-    """The fabric's flows and their senders.  Times are the fabric's and never go back.
-
-    ``pasts``: the ledger is in place of another, which knew this of coflows.
-    """
+    """Flows and their senders, on the fabric's clock; ``pasts``: of the ledger that it replaces."""
 
     def __init__(
         self, fabric: Fabric, scale: int, pasts: Mapping[CoflowId, CoflowPast] | None = None
@@ -197,10 +194,7 @@ class Ledger:
                 del known[flow]
 
     def resume(self, coflows: Iterable[CoflowId], flows: Iterable[FlowSpec]) -> None:
-        """Keep these coflows and flows of them, and close all others of coflows.
-
-        A flow that nobody waits for may be over: it is opened when its sender comes.
-        """
+        """Keep these coflows and flows, of which some may be over; close all others of coflows."""
         wanted, specs = dict.fromkeys(coflows), {spec.flow: spec for spec in flows}
         for coflow in list(self.coflows):
             if coflow not in wanted:
@@ -252,10 +246,7 @@ class Ledger:
         return min(due_s, self._tick_s) if self._senders else due_s
 
     def next_ready_s(self) -> float:
-        """When the next circuit is ready that a flow waits for.
-
-        For the fabric that is no event if nothing but the circuit limits the flow.
-        """
+        """When a circuit is ready that a flow waits for: perhaps no event of the fabric."""
         return self.fabric.next_ready_s() if self._idle else math.inf
 
     def take_grants(self) -> dict[Peer, Grants]:

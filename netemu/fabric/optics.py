@@ -137,10 +137,7 @@ class OpticalPlane:
         return others[:many]
 
     def forget_all(self, flows: Numbers) -> None:
-        """Forget flows that have nothing to send, or are closed; they are in no row.
-
-        Those that a circuit has carried to their end are forgotten already.
-        """
+        """Forget flows, in no row, that have sent all or are closed, unless that was done."""
         store, pair = self._store, self.state.flows.pair
         known = flows[flows < len(pair)]
         for flow in known[pair[known] != NONE].tolist():
