@@ -25,7 +25,7 @@ from railyard.oracles.faults.workers import FaultyWorkers
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.interface.events import JobCommitFailed
-from railyard.simulator.nodemanagers import NodeManagers
+from railyard.simulator.workers import NodeManagers
 
 Patch = tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]]
 
