@@ -54,9 +54,8 @@ class TaskInput(msgspec.Struct, frozen=True, kw_only=True):
 
     splits: Annotated[tuple[Split, ...], ENTRIES] = ()
     input_bytes: ModelBytes = 0
-    nodes: Annotated[
-        tuple[NodeId, ...], FEW
-    ] = ()  #: nodes with a replica; none = it may run anywhere
+    #: nodes with a replica; none = it may run anywhere
+    nodes: Annotated[tuple[NodeId, ...], FEW] = ()
 
 
 class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,9 +64,8 @@ class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
     name: Name  #: letters, such as "m"
     reads: Annotated[tuple[Name, ...], FEW] = ()  #: the stages from which its tasks fetch
     tasks: Tasks
-    inputs: Annotated[
-        tuple[TaskInput, ...], ENTRIES
-    ] = ()  #: one per task if it reads the block store, otherwise none
+    #: one per task if it reads the block store, otherwise none
+    inputs: Annotated[tuple[TaskInput, ...], ENTRIES] = ()
     #: so many of its tasks, whichever are done first, make it complete; 0 = all of them, as of a
     #: stage that nobody reads
     needed: Tasks = 0
