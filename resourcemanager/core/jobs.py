@@ -196,7 +196,7 @@ class Stage:
         self.reserved: dict[AttemptId, Attempt] = {}  #: its reservations, as they were made
         self.progress_sum = 0.0  #: progress of its live attempts, added up
         self.open = not reads  #: whether its tasks may ask for slots
-        #: if it reads others: how many slots its attempts may hold; see ``limits.py``
+        #: if it reads others: how many slots its attempts may hold
         self.limit: float = 0
         #: pending tasks that ran before, of a stage that others read: these may wait already
         self.reruns: dict[int, Task] = {}
