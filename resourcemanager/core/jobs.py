@@ -272,7 +272,6 @@ class Job:
         self.blame: dict[NodeId, int] = {}  #: failures of its attempts on each node
         #: living nodes with so many that it is not offered their slots; at most a third of all
         self.avoid: dict[NodeId, None] = {}
-        self.at_risk_since_s: float | None = None  #: since when it is ``starved``
         self.answer: Wait | Pass | None = None  #: why the tasks policy last left a slot free
         self.wake_s: float | None = None  #: when it wants to be asked again
         self.record = JobRecord(
