@@ -17,7 +17,7 @@ from railyard.netemu.model.network import LinkState
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.resourcemanager.schedulers.tetrium.scheduler import Claim, FairParts
-from railyard.resourcemanager.schedulers.tetrium.sitetasks import (
+from railyard.resourcemanager.schedulers.tetrium.stageplans import (
     MapTasks,
     TetriumConfig,
     reduces_in_order,
@@ -342,7 +342,7 @@ def sites_of(chosen):
 
 def choose(tasks, planned, given, **settings):
     config = TetriumConfig(**settings)
-    return tasks.choose(np.array(planned), np.array(given), LINKS, config)
+    return tasks.choose(np.array(planned), np.array(given), LINKS, config, {})
 
 
 def test_remote_maps_first_from_the_slowest_uplink_one_of_each_site_in_turn():
