@@ -114,7 +114,6 @@ class CapacityOrder(OrderPolicy):
         wanting[:] = sorted((self._position(job), job) for _, job in wanting)
 
     def wanting(self) -> list[JobView]:
-        """All jobs that want slots, queue by queue."""
         return [job for queue in self._queues.values() for _, job in queue.wanting]
 
     def attempt_launched(self, attempt: AttemptView) -> None:

@@ -71,14 +71,12 @@ class _Pool:
         self.users: dict[str, User] = {}
 
     def key(self) -> tuple[_Need, int]:
-        """Sorts pools: the one that deserves a slot most first."""
         least = self.min_slots
         if self.held < least:
             least = min(least, self.held + self._pending())
         return _need(self.held, self.weight, least), self.came
 
     def _pending(self) -> int:
-        """Number of pending tasks that could take slots."""
         jobs = (job for user in self.users.values() for _, job in user.wanting)
         stages = (stage for job in jobs for stage in job.stages.values() if stage.open)
         return sum(stage.pending.count for stage in stages)

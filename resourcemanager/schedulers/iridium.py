@@ -21,13 +21,11 @@ Left open there, chosen here:
   input at each site.  Its time is the one that the placement of reduces would have.
 * A job that nobody predicted gets no moves: between its submission and its first launch there is no
   time.  Once a job is submitted, what has not left yet stays.
-* As only the network counts, nothing but the time that is left keeps it from gathering everything
-  at one site.
 * The files of a job are looked at together and once, a second after the last of them was stored, in
   the order in which jobs are expected; what several jobs read counts for the first.  A step moves a
-  twentieth of their blocks, or one.  (Iridium orders data sets by value.)
+  twentieth of their blocks, or one.
 * What leaves and reaches a site within the time that is left fits its links, with all that was
-  planned before; queries that run meanwhile share them as any flows do.
+  planned before.
 """
 
 from __future__ import annotations
@@ -218,7 +216,6 @@ def shuffles(forecast: Forecast) -> bool:
 
 
 def _after(held: Floats, source: int, target: int, size: float) -> Floats:
-    """What sites hold after a step."""
     after = held.copy()
     after[source] -= size
     after[target] += size
@@ -261,7 +258,6 @@ class IridiumTasks(TaskPolicy):
         return f"reduces yet to start at sites: {sites}" if sites else ""
 
     def _reduce_at(self, job: JobView, site: int) -> TaskView | None:
-        """A pending reduce that should run at this site."""
         for stage in job.stages.values():
             if stage.reads and stage.pending.count:
                 reduce = stage.next_reduce()

@@ -228,7 +228,6 @@ class TetriumTasks(Instances, TaskPolicy):
         return [self._wanting[job] for job in self._launches]
 
     def _schedule(self, free: Numbers) -> None:
-        """Choose tasks for the free slots [sites]."""
         for job in self._wanting.values():
             self._choose(job, free.copy(), int(free.sum()))
 

@@ -491,7 +491,6 @@ class StagePlans(Policy):
         return None if best is None else best.maps
 
     def _stage(self, stage: StageView) -> Stage:
-        """The pending tasks of a stage, in the numbers of ``placement``."""
         known = self._of(stage)
         if known.maps is None:
             held = self._sites.shuffle_at(stage) * (stage.pending.count / stage.size)
@@ -540,7 +539,6 @@ class StagePlans(Policy):
         self._inputs_moved()
 
     def _inputs_moved(self) -> None:
-        """Where input lies has changed."""
         for known in self._known.values():
             known.maps = None
 
