@@ -38,7 +38,7 @@ def nodes_alive(cluster: ClusterView, nodes: Iterable[NodeId]) -> list[SlotView]
 
 
 class RackWatch(Policy):
-    """Base of policies that reconsider all jobs when a rack may have no slots left, or some again."""
+    """Base of policies that act when a rack may have no slots left, or some again."""
 
     _changed = False  #: since jobs were last reconsidered
 
