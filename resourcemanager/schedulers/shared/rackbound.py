@@ -298,7 +298,7 @@ class RackBound(OrderPolicy, TaskPolicy):
         freed, self._freed = self._freed, {}
         yield from [job for job in freed.values() if self.racks_of(job) is None]
         if self._config.work_conserving and self.cluster.free:
-            yield from [job for job in self._order.wanting() if self._may_leave(job)]
+            yield from [job for job in self._order.waiting_jobs() if self._may_leave(job)]
 
 
 def _has_input_in(job: JobView, racks: Iterable[RackId]) -> bool:
