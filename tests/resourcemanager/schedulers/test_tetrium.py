@@ -249,7 +249,7 @@ def test_settings_that_cannot_be(option, value, right):
 )
 def test_variants_are_the_same_scheduler_with_other_settings(name):
     recipe, variant = recipe_named("tetrium"), recipe_named(f"tetrium:{name}")
-    assert variant.classes() == recipe.classes()
+    assert variant.classes == recipe.classes
     assert dict(variant.settings) != dict(recipe.settings)
 
 
