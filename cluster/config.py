@@ -16,8 +16,6 @@ from railyard.cluster.topology import Topology
 TransportKind = Literal["ipc", "tcp"]
 #: Whether daemons that died are restarted.
 Restart = Literal["never", "on-failure"]
-
-
 #: The pause before the first restart; each further death within ``WITHIN_S`` doubles it.
 PAUSE_S = 0.1
 PAUSE_S_MAX = 5.0
@@ -60,9 +58,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class Daemon:
     """A daemon's name, run folder and configuration: the argument of every daemon's ``main``."""
 
-    role: str  #: "ResourceManager", "NameNode", "NetworkEmulator", "NodeManager", "DataNode",
-    #: "Gateway"
-    name: str  #: "resourcemanager", "namenode", "network", "nodemanager-r0", ..., "gateway"
+    role: str  #: "ResourceManager", "NodeManager", "Gateway" and so on
+    name: str  #: "resourcemanager", "nodemanager-r0", "gateway" and so on
     folder: RunFolder
     config: ClusterConfig
     ready: Callable[[], None]  #: to be called once, when the daemon has registered and can serve

@@ -1,7 +1,6 @@
 """This machine: what it has left, what the kernel says of processes, and this one's share of it.
 
-Running out of disk space, memory, descriptors or processes is neither a bug nor a user's mistake,
-and may pass.  Never here: a clock (times are arguments).
+Never here: a clock (times are arguments).
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def is_alive(pid: int) -> bool:
 
 # Exhausted resources ------------------------------------------------------------------------------
 class Exhausted(RailyardError):
-    """This machine has run out of disk space, memory, descriptors or processes."""
+    """This machine has run out of disk space, memory, descriptors or processes, perhaps for now."""
 
 
 def is_full(error: BaseException) -> bool:
@@ -203,18 +202,14 @@ class AwakeClock:
 
 def is_running(pid: int) -> bool:
     """Whether a process of this machine exists and is not stopped."""
-    return _state(pid) not in _NOT_RUNNING
+    found = process_stat(pid)
+    return found is not None and found.state not in _NOT_RUNNING
 
 
 def is_stopped(pid: int) -> bool:
     """Whether a process of this machine was stopped (SIGSTOP) and waits for SIGCONT."""
-    return _state(pid) == "T"
-
-
-def _state(pid: int) -> str:
-    """The letter that the kernel gives a process's state; that of one that is gone if unknown."""
     found = process_stat(pid)
-    return "X" if found is None else found.state
+    return found is not None and found.state == "T"
 
 
 # Priorities ---------------------------------------------------------------------------------------

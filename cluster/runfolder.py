@@ -76,7 +76,9 @@ def mark_folder(path: Path, purpose: str) -> Mark:
                 inode=os.fstat(folder).st_ino,
                 id=secrets.token_hex(16),
             )
-            _write_mark(folder, made)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with open(os.open(MARK, flags, 0o600, dir_fd=folder), "wb") as file:
+                file.write(msgspec.json.encode(made))
     except OSError:
         with suppress(OSError):
             (path / MARK).unlink(missing_ok=True)
@@ -115,12 +117,6 @@ def remove_folder(path: Path, purpose: str) -> bool:
     except OSError:
         pass
     return False
-
-
-def _write_mark(folder: int, made: Mark) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(MARK, flags, 0o600, dir_fd=folder), "wb") as file:
-        file.write(msgspec.json.encode(made))
 
 
 def _mark_of(folder: int, name: str, purpose: str) -> Mark | None:

@@ -37,6 +37,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from railyard.cluster import processes
 from railyard.cluster.config import (
     DEATHS_MAX,
     NOT_AGAIN,
@@ -48,18 +49,6 @@ from railyard.cluster.config import (
 )
 from railyard.cluster.machine import freeze_objects
 from railyard.cluster.messaging.access import take_role
-from railyard.cluster.processes import (
-    adopt_orphans,
-    allow_many_descriptors,
-    close_descriptors_but,
-    fork,
-    how_it_ended,
-    kill_descendants,
-    kill_strays,
-    reap,
-    signal_strays,
-    wake_on_signals,
-)
 from railyard.cluster.runfolder import RunFolder
 
 log = logging.getLogger(__name__)
@@ -117,7 +106,7 @@ class Standbys:
         """Start one; ``main`` gets a pipe that is readable once it is needed."""
         readable, writable = os.pipe()
         try:
-            self._known[name] = fork(partial(main, readable)), writable
+            self._known[name] = processes.fork(partial(main, readable)), writable
         except OSError:  # no process for it
             os.close(writable)
             raise
@@ -205,10 +194,10 @@ class Supervisor:
         self._ready_in, self._ready_out = os.pipe()
 
     def run(self) -> Ending:
-        adopt_orphans()
-        allow_many_descriptors()
+        processes.adopt_orphans()
+        processes.allow_many_descriptors()
         # Before the first fork, so that a child that ends at once is noticed too.
-        wake = wake_on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGCHLD))
+        wake = processes.wake_on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGCHLD))
         self._folder.record_process("Supervisor", "supervisor", os.getpid())
         freeze_objects()
         grace_s = STOP_GRACE_S
@@ -228,7 +217,7 @@ class Supervisor:
         if spec.module and spec.module not in sys.modules:
             importlib.import_module(spec.module)
             freeze_objects()
-        pid = self._standbys.take(spec.name) or fork(partial(self._become, spec))
+        pid = self._standbys.take(spec.name) or processes.fork(partial(self._become, spec))
         self._running[pid] = spec
         self._unready[spec.name] = time.monotonic() + self._start_timeout_s
         self._folder.record_process(spec.role, spec.name, pid)
@@ -245,7 +234,9 @@ class Supervisor:
         self._write_to_log(spec.name)
         take_role(spec.name)
         # The lock that marks the cluster as alive, and the lifeline, are only the supervisor's.
-        close_descriptors_but({self._ready_out} if needed is None else {self._ready_out, needed})
+        processes.close_descriptors_but(
+            {self._ready_out} if needed is None else {self._ready_out, needed}
+        )
         return spec.main(
             Daemon(
                 role=spec.role,
@@ -313,7 +304,7 @@ class Supervisor:
         """Report each daemon that has ended; return how the cluster ends if one was critical."""
         ending = None
         # reaped, so a process is certainly dead before it is replaced
-        for pid, status in reap(os.WUNTRACED | os.WCONTINUED):
+        for pid, status in processes.reap(os.WUNTRACED | os.WCONTINUED):
             if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
                 self._note_stop(pid, "suspended" if os.WIFSTOPPED(status) else "resumed")
                 continue
@@ -321,7 +312,7 @@ class Supervisor:
             self._standbys.note_death(pid)
             if spec is None:
                 continue  # an orphan that was adopted: see below
-            how = how_it_ended(status)
+            how = processes.how_it_ended(status)
             with suppress(OSError):  # read-only; nobody is to connect to the dead daemon's port
                 self._folder.port(spec.name).unlink()
             was_unready = self._unready.pop(spec.name, None) is not None
@@ -336,7 +327,7 @@ class Supervisor:
                 ending = ending or Ending.DAEMON_DIED
         # Kill what a daemon left behind, including processes that its attempts started in other
         # sessions: each orphan is adopted when its parent ends, and SIGCHLD brings us here.
-        signal_strays({*self._running, *self._standbys.pids})
+        processes.signal_strays({*self._running, *self._standbys.pids})
         return ending
 
     def _note_stop(self, pid: int, event: str) -> None:
@@ -369,7 +360,7 @@ class Supervisor:
             return
         self._due = [(due_s, spec) for due_s, spec in self._due if due_s > now_s]
         # Attempts of a NodeManager that died, and what they started.
-        kill_strays({*self._running, *self._standbys.pids})
+        processes.kill_strays({*self._running, *self._standbys.pids})
         for spec in due:
             try:
                 pid = self._fork(spec)
@@ -420,10 +411,10 @@ class Supervisor:
             os.kill(pid, signal.SIGTERM)
         deadline_s = time.monotonic() + grace_s
         while self._running and time.monotonic() < deadline_s:
-            for pid, _ in reap():
+            for pid, _ in processes.reap():
                 self._running.pop(pid, None)
             time.sleep(0.002)
-        kill_descendants()
+        processes.kill_descendants()
         for entry in self._folder.sockets.iterdir():
             with suppress(OSError):
                 entry.unlink()

@@ -120,7 +120,8 @@ class Epochs:
         self._folder = folder
         self._mapped: dict[str, mmap.mmap] = {}  #: {name: its file}
         self._daemon = daemon
-        self.own = 0 if daemon is None else self._begin(daemon)  #: 0: it is no daemon
+        #: number of this process among those that its daemon has had; 0: it is no daemon
+        self.own = 0 if daemon is None else self._begin(daemon)
 
     def latest(self, name: str) -> int:
         """The epoch of the process that acts under this name; 0 if none has begun."""
@@ -138,16 +139,11 @@ class Epochs:
         log.error("epoch %d of %s ends: it was replaced while it lived", self.own, self._daemon)
         os._exit(REPLACED)  # at once: its successor knows nothing of what it would still do
 
-    def identify_server(self, socket: zmq.Socket[bytes]) -> None:
-        """Let the peers of a server's socket know who this is; before it is bound."""
+    def identify(self, socket: zmq.Socket[bytes], *, is_link: bool) -> None:
+        """Let the other end of a socket know who this is; before it is bound or connected."""
         if self._daemon is not None:
-            socket.setsockopt(zmq.IDENTITY, f"{self._daemon}/{self.own}".encode())
-
-    def identify_link(self, socket: zmq.Socket[bytes]) -> None:
-        """Let the server that a socket will be connected to know who this is."""
-        if self._daemon is not None:
-            which = os.urandom(_LINK_BYTES).hex()
-            socket.setsockopt(zmq.IDENTITY, f"{self._daemon}/{self.own}/{which}".encode())
+            which = f"/{os.urandom(_LINK_BYTES).hex()}" if is_link else ""
+            socket.setsockopt(zmq.IDENTITY, f"{self._daemon}/{self.own}{which}".encode())
 
     def close(self) -> None:
         for mapped in self._mapped.values():

@@ -132,11 +132,12 @@ class Reactor:
         """
         if not period_s > 0:
             raise ValueError(f"period_s = {period_s!r}: need seconds > 0")
-        self._repeat(now_s() + period_s, period_s, call)
+        when_s = now_s() + period_s
 
-    def _repeat(self, when_s: float, period_s: float, call: Callable[[], None]) -> None:
         def tick() -> None:
-            self._repeat(max(when_s + period_s, now_s()), period_s, call)
+            nonlocal when_s
+            when_s = max(when_s + period_s, now_s())
+            self.call_at(when_s, tick)
             call()
 
         self.call_at(when_s, tick)
@@ -164,7 +165,8 @@ class Reactor:
         self._stopped = True
 
     def _turn(self, deadline_s: float) -> None:
-        self._drop_cancelled()
+        while self._timers and self._timers[0][2].call is None:  # it was cancelled
+            heapq.heappop(self._timers)
         due_s = min(deadline_s, self._timers[0][0]) if self._timers else deadline_s
         ready = self._wait(due_s)
         self.on_woken()
@@ -187,10 +189,6 @@ class Reactor:
             call, timer.call = timer.call, None
             if call is not None:
                 call()
-
-    def _drop_cancelled(self) -> None:
-        while self._timers and self._timers[0][2].call is None:
-            heapq.heappop(self._timers)
 
 
 class Background:

@@ -11,12 +11,13 @@ field.  Values made within a process are not checked.  Nothing is ever unpickled
 A header's size is limited by its class: see ``LongMessage``.  Packing a larger one raises an error;
 if one arrives its sender gets a refusal, since the request number is read first.
 
-Modules of messages import ids (``NodeId`` and so on) from here, not from ``cluster.ids``: the types
-are the same, but limited in length.  Never here: sockets.
+Modules of messages write ``wire.NodeId``: an id as in ``cluster.ids``, limited in length.  Never
+here: sockets.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -216,7 +217,6 @@ class Vocabulary:
 
     def __init__(self, kinds: Iterable[type[Message]] = ()) -> None:
         self._kinds: dict[str, type[Message]] = {}
-        self._decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {}
         for kind in kinds:
             self.add(kind)
 
@@ -245,14 +245,16 @@ class Vocabulary:
 
     def decode(self, kind: type[Message], packed: bytes | memoryview) -> Message:
         """Decode a message of class ``kind``; raises ``PeerError`` if ``packed`` is not one."""
-        decoder = self._decoders.get(kind.tag())
-        if decoder is None:
-            decoder = self._decoders[kind.tag()] = msgspec.msgpack.Decoder(kind)
         try:
-            message: Message = decoder.decode(packed)
+            message: Message = _decoder(kind).decode(packed)
         except (ValueError, RecursionError, OverflowError) as error:
             raise PeerError(_in_words(kind, error)) from None
         return message
+
+
+@functools.cache
+def _decoder(kind: type[Message]) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(kind)
 
 
 def pack(message: Message, request: int = 0) -> bytes:
@@ -281,9 +283,9 @@ def unpack(frame: bytes | memoryview, vocabulary: Vocabulary) -> tuple[int, Mess
         tagged = _TAGGED.decode(packed)
     except msgspec.ValidationError:
         why = 'an envelope must be [request number, {"type": ...}]'
-        raise Malformed(why, _number(frame)) from None
+        raise Malformed(why, _start(frame)[0]) from None
     except (ValueError, RecursionError) as error:
-        raise Malformed(f"not MessagePack: {error}", _number(frame)) from None
+        raise Malformed(f"not MessagePack: {error}", _start(frame)[0]) from None
     try:
         return number, vocabulary.decode(vocabulary.kind(tagged.type), packed)
     except PeerError as error:
@@ -300,10 +302,6 @@ def _check_size(frame: bytes | memoryview, vocabulary: Vocabulary) -> None:
     if len(frame) > kind.wire_bytes_max:
         size = f"a header of {len(frame):,} bytes: the most is {kind.wire_bytes_max:,}"
         raise Malformed(f"{kind.tag()}: {size}", number)
-
-
-def _number(frame: bytes | memoryview) -> int:
-    return _start(frame)[0]
 
 
 def _start(frame: bytes | memoryview) -> tuple[int, object]:

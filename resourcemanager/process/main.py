@@ -25,29 +25,14 @@ from railyard.resourcemanager.core.joblife import commit_order
 from railyard.resourcemanager.driving.coredriver import core_for
 from railyard.resourcemanager.interface.commands import EndJob
 from railyard.resourcemanager.interface.events import JobKilled, JobsPredicted, StagePlan
+from railyard.resourcemanager.process import messages
 from railyard.resourcemanager.process.drains import Drains
 from railyard.resourcemanager.process.driver import Driver, Journal
 from railyard.resourcemanager.process.jobfiles import InputData, Jobs
-from railyard.resourcemanager.process.messages import (
-    GetClusterStatus,
-    GetJobDetails,
-    GetJobTasks,
-    JobAccepted,
-    JobIdReserved,
-    KillJob,
-    ReserveJobId,
-    SubmitForecasts,
-    SubmitJob,
-    WatchJob,
-)
 from railyard.resourcemanager.process.network import LinkWatch, NetworkOrders, Outages
 from railyard.resourcemanager.process.nodemanagers import NodeManagers
-from railyard.resourcemanager.process.progress import (
-    cluster_status,
-    job_ended,
-    job_progress,
-)
-from railyard.resourcemanager.process.recovery import Follower, JobFiles, Recovered, recover
+from railyard.resourcemanager.process.progress import cluster_status, job_ended, job_progress
+from railyard.resourcemanager.process.recovery import Follower, JobFiles, Recovered
 from railyard.resourcemanager.process.reports import MachineTime, NetworkReports
 from railyard.resourcemanager.process.submission import JobIds, Submission
 from railyard.resourcemanager.process.taskhistory import (
@@ -103,7 +88,7 @@ class ResourceManager:
         config, folder = daemon.config, daemon.folder
         self._config, self._folder = config, folder
         if before is None and folder.events.exists():
-            before = recover(folder.events)
+            before = Follower(folder.events).finish()
         elif before is None:
             core = core_for(config)
             before = Recovered(core, now_s(), TaskHistory(core.state))
@@ -113,11 +98,11 @@ class ResourceManager:
         driver = Driver(before.core, self._journal, transport.reactor, before.started_s)
         driver.on_handled = self._history.take
         self._driver = driver
-        self._epoch = transport.epoch
+        self._epoch = transport.epochs.own
         self._server = server = transport.server("resourcemanager")
         namenode = LastingLink(transport, "namenode")
         machine = MachineTime()
-        stored = JobFiles(folder.jobs, ".job", SubmitJob, safe=config.durability == "safe")
+        stored = JobFiles(folder.jobs, ".job", messages.SubmitJob, safe=config.durability == "safe")
         self._jobs = Jobs(driver, namenode, stored, JobIds(before.job_number + 1))
         self._managers = NodeManagers(
             driver, server, config.topology.liveness, machine, self._jobs.submitted
@@ -133,13 +118,15 @@ class ResourceManager:
         if links is not None:
             LinkWatch(driver, transport, links).begin()
         self._data = InputData(driver, server, namenode, config.topology.scale)
-        server.on(SubmitForecasts, self._forecasts, (CLIENT,))
-        server.on(ReserveJobId, lambda _: JobIdReserved(job=self._jobs.ids.reserve()))
-        server.on(SubmitJob, self._submit)
-        server.on(KillJob, self._kill, (CLIENT, GATEWAY))
-        server.on(GetClusterStatus, self._status)
-        server.on(GetJobDetails, self._details)
-        server.on(GetJobTasks, self._tasks)
+        server.on(messages.SubmitForecasts, self._forecasts, (CLIENT,))
+        server.on(
+            messages.ReserveJobId, lambda _: messages.JobIdReserved(job=self._jobs.ids.reserve())
+        )
+        server.on(messages.SubmitJob, self._submit)
+        server.on(messages.KillJob, self._kill, (CLIENT, GATEWAY))
+        server.on(messages.GetClusterStatus, self._status)
+        server.on(messages.GetJobDetails, self._details)
+        server.on(messages.GetJobTasks, self._tasks)
         driver.on(EndJob, self._end_job)
         driver.on(DiscardJob, self._discard)
         transport.reactor.call_every(_JOURNAL_PERIOD_S, self._journal_all)
@@ -183,13 +170,13 @@ class ResourceManager:
         self._driver.arm(before.timers_s)
 
     # Messages ------------------------------------------------------------------------------------
-    def _forecasts(self, request: Request[SubmitForecasts]) -> None:
+    def _forecasts(self, request: Request[messages.SubmitForecasts]) -> None:
         wanted = request.message
         self._driver.feed(JobsPredicted(jobs=wanted.jobs))
         self._driver.settle()
         self._server.reply(request, Done())
 
-    def _submit(self, request: Request[SubmitJob]) -> None:
+    def _submit(self, request: Request[messages.SubmitJob]) -> None:
         wanted = request.message
 
         def refuse(reason: str) -> None:
@@ -204,22 +191,22 @@ class ResourceManager:
                 except (PeerError, UsageError) as error:
                     refuse(str(error))
                     return
-            self._server.reply(request, JobAccepted(job=job))
+            self._server.reply(request, messages.JobAccepted(job=job))
 
         if wanted.token in self._jobs.tokens:
-            self._server.reply(request, JobAccepted(job=self._jobs.tokens[wanted.token]))
+            self._server.reply(request, messages.JobAccepted(job=self._jobs.tokens[wanted.token]))
         else:
             scale = self._config.topology.scale
             self._data.look_up(Submission(wanted, scale, accept, refuse))
 
-    def _accept(self, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> JobId:
+    def _accept(self, wanted: messages.SubmitJob, stages: tuple[StagePlan, ...]) -> JobId:
         job = self._jobs.accept(wanted, stages)
         self._history.note_settings(job, settings_of(wanted))
         self._driver.settle()
         self._reports.job_began(job)
         return job
 
-    def _kill(self, request: Request[KillJob]) -> Message:
+    def _kill(self, request: Request[messages.KillJob]) -> Message:
         job = request.message.job
         record = self._driver.core.records.get(job)
         if record is None or not record.stopped:  # otherwise it was asked for before
@@ -238,11 +225,11 @@ class ResourceManager:
             self._drains.replicas,
         )
 
-    def _details(self, request: Request[GetJobDetails]) -> Message:
+    def _details(self, request: Request[messages.GetJobDetails]) -> Message:
         driver = self._driver
         return job_details(driver.core, self._history, request.message.job, driver.now_s)
 
-    def _tasks(self, request: Request[GetJobTasks]) -> Message:
+    def _tasks(self, request: Request[messages.GetJobTasks]) -> Message:
         driver = self._driver
         return job_tasks(driver.core, self._history, request.message, driver.now_s)
 
@@ -264,10 +251,10 @@ class Watchers:
         self._driver = driver
         self._server = server
         self._by_job: dict[JobId, list[bytes]] = {}
-        server.on(WatchJob, self._watch)
+        server.on(messages.WatchJob, self._watch)
         driver.reactor.call_every(_PROGRESS_PERIOD_S, self._send_progress)
 
-    def _watch(self, request: Request[WatchJob]) -> Message | None:
+    def _watch(self, request: Request[messages.WatchJob]) -> Message | None:
         """Watch a job for a client; it may have ended already."""
         job = request.message.job
         record = self._driver.core.records.get(job)
@@ -281,7 +268,6 @@ class Watchers:
         return None
 
     def _send_progress(self) -> None:
-        """Send all of them how far their jobs are."""
         for job in list(self._by_job):
             progress = job_progress(self._driver.core, job, self._driver.now_s)
             if progress is not None:

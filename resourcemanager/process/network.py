@@ -123,7 +123,6 @@ class Outages:
         self._spans: list[tuple[float, float]] = [tuple(row) for row in rows_of(path)]
 
     def add(self, lost_s: float, back_s: float) -> None:
-        """It was lost from one time to the other."""
         self._spans.append((lost_s, back_s))
         append_row(self._path, (lost_s, back_s))
 

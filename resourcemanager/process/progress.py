@@ -12,26 +12,19 @@ from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.jobs import Job, Node, Stage
 from railyard.resourcemanager.core.offers import why_job_waits
 from railyard.resourcemanager.core.records import JobRecord
-from railyard.resourcemanager.process.messages import (
-    ClusterStatus,
-    JobEnded,
-    JobProgress,
-    JobStatus,
-    NodeStatus,
-    StageProgress,
-)
+from railyard.resourcemanager.process import messages
 
 
-def job_progress(core: Core, job: JobId, now_s: float) -> JobProgress | None:
+def job_progress(core: Core, job: JobId, now_s: float) -> messages.JobProgress | None:
     """How far a job is; None once it has ended."""
     known = core.state.jobs.get(job)
     if known is None:
         return None
-    return JobProgress(
+    return messages.JobProgress(
         job=job,
         elapsed_s=now_s - known.submitted_s,
         stages=tuple(
-            StageProgress(
+            messages.StageProgress(
                 name=stage.name,
                 reads=stage.plan.reads,
                 tasks=stage.needed,
@@ -48,9 +41,9 @@ def job_progress(core: Core, job: JobId, now_s: float) -> JobProgress | None:
     )
 
 
-def job_ended(record: JobRecord) -> JobEnded:
+def job_ended(record: JobRecord) -> messages.JobEnded:
     """How a job that has ended did so."""
-    return JobEnded(
+    return messages.JobEnded(
         job=record.id,
         ok=bool(record.ok),
         jct_s=record.jct_s or 0.0,
@@ -73,13 +66,13 @@ def cluster_status(
     now_s: float,
     events: int,
     replicas: Mapping[NodeId, int],
-) -> ClusterStatus:
+) -> messages.ClusterStatus:
     """The cluster's nodes and jobs now, after so many events.
 
     ``replicas``: {drained node: how many it has yet}.
     """
     cluster = core.state
-    return ClusterStatus(
+    return messages.ClusterStatus(
         scheduler=cluster.policies.name,
         flow_scheduler=flow_scheduler,
         topology=topology.name,
@@ -95,9 +88,9 @@ def cluster_status(
     )
 
 
-def _node_status(cluster: ClusterState, node: Node, replicas: int | None) -> NodeStatus:
+def _node_status(cluster: ClusterState, node: Node, replicas: int | None) -> messages.NodeStatus:
     left = what_is_left(cluster, node, replicas) if node.draining else ""
-    return NodeStatus(
+    return messages.NodeStatus(
         node=node.id,
         rack=node.rack,
         slots=node.slots,
@@ -110,7 +103,7 @@ def _node_status(cluster: ClusterState, node: Node, replicas: int | None) -> Nod
     )
 
 
-def job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
+def job_status(core: Core, record: JobRecord, job: Job | None) -> messages.JobStatus:
     """A job's row of the status; ``job`` is None once it has ended."""
     maps_done, reduces_done = record.maps_done, record.reduces_done
     if job is None:
@@ -123,7 +116,7 @@ def job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
         maps_done = sum(stage.done for stage in job.maps)
         reduces_done = sum(stage.done for stage in job.reduces)
         state, progress, waiting = job.state, done / tasks, why_job_waits(core.state, job)
-    return JobStatus(
+    return messages.JobStatus(
         job=record.id,
         name=record.name,
         user=record.user,

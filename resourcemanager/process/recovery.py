@@ -142,11 +142,6 @@ class Follower:
         self._line += len(lines)
 
 
-def recover(path: Path) -> Recovered:
-    """Rebuild the core from a journal; raises as ``Follower`` does."""
-    return Follower(path).finish()
-
-
 def is_worth_a_standby(path: Path) -> bool:
     """Whether a journal is long enough that a standby should follow it."""
     try:

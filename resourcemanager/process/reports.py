@@ -55,7 +55,6 @@ class NetworkReports:
         server.on(GetReport, self._ask)
 
     def job_began(self, job: JobId) -> None:
-        """Take a snapshot for a job that begins."""
         self._take_snapshot(job, self._at_begin)
 
     def job_ended(self, job: JobId) -> None:
@@ -162,7 +161,6 @@ class MachineTime:
         self.silences_s: list[float] = []
 
     def note(self, delayed: AttemptDelayed) -> None:
-        """Add an attempt that succeeded."""
         waits = self._jobs.setdefault(job_of(delayed.attempt), _Waits())
         waits.attempts += 1
         waits.launch_s += delayed.launch_s
@@ -171,11 +169,9 @@ class MachineTime:
         waits.permit_max_s = max(waits.permit_max_s, delayed.permit_s)
 
     def silent(self, at_s: float) -> None:
-        """Add a silent daemon that was waited for."""
         self.silences_s.append(at_s)
 
     def keep_only(self, jobs: Container[JobId]) -> None:
-        """Forget all other jobs."""
         for job in [job for job in self._jobs if job not in jobs]:
             del self._jobs[job]
 
