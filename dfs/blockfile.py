@@ -241,7 +241,8 @@ class OpenBlock:
         self.block = block
         self._path = f"{folder}/{block_name(block)}"
         with reading(self._path):
-            self._file = io.FileIO(self._path, opener=_open_at_once)
+            # without blocking, should the file be a pipe without a writer
+            self._file = io.FileIO(self._path, opener=lambda p, f: os.open(p, f | os.O_NONBLOCK))
         try:
             self.length = stored_length(os.fstat(self._file.fileno()).st_size)
             self._sums = self._read_sums()
@@ -325,11 +326,6 @@ class OpenBlock:
                 f"{self._path}: its end, {end!r}, is not that of a block, {_MAGIC!r}"
             )
         return unpack_sums(tail[:size], 0, self.length)
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Open without blocking, should the file be a pipe without a writer."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 @contextmanager

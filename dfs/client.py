@@ -59,7 +59,6 @@ from railyard.dfs.messages import (
     SetSafeMode,
     Status,
     StorageReport,
-    StoredBlock,
     Usage,
 )
 from railyard.dfs.paths import IS_FOLDER, LOCKED, MISSING, SAFE_MODE
@@ -132,7 +131,7 @@ class DfsClient:
     ) -> FileStatus:
         """Write the content of a created file, or the end of a reopened one; see ``write``."""
         try:
-            blocks = self._write_blocks(path, created, data)
+            blocks = write_blocks(self._services, path, created, data)
             complete = CompleteFile(file=created.file, blocks=blocks, token=_token())
             return self._call(complete, FileCompleted).status
         except BaseException:
@@ -243,14 +242,6 @@ class DfsClient:
         kept = reopened.kept_stored_length
         again = self.open(path).stream(kept, end - kept) if end > kept else ()
         return self.fill(path, reopened, itertools.chain(again, data))
-
-    def _write_blocks(
-        self, path: str, created: FileCreated | FileReopened, data: Iterable[Buffer]
-    ) -> tuple[StoredBlock, ...]:
-        try:
-            return write_blocks(self._services, created.file, created.stored_block_bytes, data)
-        except NotDone as error:
-            raise type(error)(f"{path}: {error}") from None
 
     def _locate_file(self, path: str) -> FileBlocks:
         located = self._call(LocateBlocks(path=path), BlocksLocated)

@@ -46,7 +46,7 @@ _DISTANCES = ("local", "rack", "remote")
 
 
 class ArrivingRange:
-    """Requests a range of a replica and holds its verified bytes until ``taken`` yields them."""
+    """Requests a range of a replica and holds its verified bytes in ``pieces``, to be taken."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ArrivingRange:
         self._offset = offset
         self._length = length
         self._on_damage = on_damage
-        self._pieces: deque[memoryview] = deque()
+        self.pieces: deque[memoryview] = deque()  #: verified, to be taken
         self._checked: CheckedRange | None = None  #: None until the checksums have arrived
         peer, name = peers.of(node), peers.new_name()
         self._incoming = peer.transfers.incoming(
@@ -84,16 +84,8 @@ class ArrivingRange:
         peer.link.request(request, Done, self._answered)
 
     @property
-    def moved(self) -> bool:
-        return bool(self._pieces) or self.failure is not None
-
-    @property
     def arrived_bytes(self) -> int:
         return self._incoming.progress
-
-    def taken(self) -> Iterator[memoryview]:
-        while self._pieces:
-            yield self._pieces.popleft()
 
     def stop(self) -> None:
         self._incoming.fail("the reader has stopped")
@@ -113,7 +105,7 @@ class ArrivingRange:
         if self._checked is None:
             raise PeerError("bytes came before their checksums")
         try:
-            self._pieces.extend(self._checked.add(data))
+            self.pieces.extend(self._checked.add(data))
         except WrongChecksum as error:
             self._on_damage(str(error))
             raise
@@ -261,10 +253,13 @@ class DfsFile:
         try:
             while arriving.failure is None:
                 before = arriving.arrived_bytes
-                moved = self._wait(lambda: arriving.moved, STALLED_S)
+                moved = self._wait(
+                    lambda: bool(arriving.pieces) or arriving.failure is not None, STALLED_S
+                )
                 if not moved and arriving.arrived_bytes == before:
                     raise _Failed(f"nothing came for {STALLED_S:g} s")
-                yield from arriving.taken()
+                while arriving.pieces:
+                    yield arriving.pieces.popleft()
         finally:
             arriving.stop()
         if arriving.failure:

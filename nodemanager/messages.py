@@ -71,20 +71,6 @@ class JobBroken(Event, frozen=True, kw_only=True):
     stderr: Text
 
 
-class AttemptForked(Event, frozen=True, kw_only=True):
-    """An attempt's process was started."""
-
-    attempt: AttemptId
-    pid: Pid
-
-
-class AttemptNotForked(Event, frozen=True, kw_only=True):
-    """The system gave no process for an attempt."""
-
-    attempt: AttemptId
-    reason: Text
-
-
 class AttemptTooLarge(Event, frozen=True, kw_only=True):
     """An attempt is being killed: with what it started it uses more memory than it may."""
 

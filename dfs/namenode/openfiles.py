@@ -229,16 +229,17 @@ class OpenFiles:
     def set_attributes(self, message: SetAttributes, _: float) -> Done:
         inode = self._namespace.get(message.path)
         names = "owner", "group", "permission", "modified_s", "accessed_s"
-        given = {name: getattr(message, name) for name in names}
-        new = {name: value for name, value in given.items() if value is not None}
+        new = {name: value for name in names if (value := getattr(message, name)) is not None}
         attributes = msgspec.structs.replace(inode.attributes, **new)
-        self._replace(msgspec.structs.replace(inode, attributes=attributes))
+        new_inode = msgspec.structs.replace(inode, attributes=attributes)
+        self._namespace.change(self._namespace.replace, new_inode)
         return Done()
 
     def set_replication(self, message: SetReplication, _: float) -> Done:
         inode = self._file(message.path)
         self._check_replication(message.replication, least=1)
-        self._replace(msgspec.structs.replace(inode, replication=message.replication))
+        new = msgspec.structs.replace(inode, replication=message.replication)
+        self._namespace.change(self._namespace.replace, new)
         self._want(inode.blocks, message.replication)
         return Done()
 
@@ -287,9 +288,6 @@ class OpenFiles:
             first = "1" if least else "0 (the cluster's)"
             right = f"{first} to {self._nodes}, one per node"
             raise PeerError(f"replication = {replication}: need {right}")
-
-    def _replace(self, inode: Inode) -> None:
-        self._namespace.change(self._namespace.replace, inode)
 
     def _rewrite(self, inode: Inode, blocks: tuple[FileBlock, ...]) -> Inode:
         """Give a file that exists other blocks.  Within ``Namespace.change``."""
@@ -367,7 +365,7 @@ class OpenFiles:
             if now is None or now.blocks != opened.reopened.blocks:
                 why = "was removed or changed while it was written"
                 raise PeerError(f"{how.path}: {why}", MISSING)
-            inode = self._rewrite(now, (*opened.kept_blocks, *blocks))
+            inode = self._rewrite(now, (*now.blocks[: opened.kept], *blocks))
         return FileCompleted(status=status_of(self._namespace.path_of(inode), inode))
 
     def _refusal(self, why: str, now_s: float) -> PeerError:

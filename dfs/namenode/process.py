@@ -189,7 +189,11 @@ class NameNodeServer:
             self._moving.setdefault(message, []).append(request)
         if isinstance(message, RegisterDataNode | DataNodeHeartbeat):
             self._datanodes[message.rack] = request.peer
-            self._note_alive(message, at_s)
+            if isinstance(message, RegisterDataNode):
+                heartbeat = DataNodeHeartbeat(rack=message.rack, nodes=tuple(message.nodes))
+                self._registered[message.rack] = _Registered(message.pid, heartbeat, at_s)
+            elif known := self._registered.get(message.rack):
+                known.heartbeat, known.contact_s = message, at_s
             if self._held:
                 self._reactor.call_later(0, self._try_held)
         if isinstance(outcome.reply, FileCreated | FileReopened):
@@ -226,14 +230,6 @@ class NameNodeServer:
                 known = set(self._datanodes.values())
         if peer not in known:
             raise PeerError(f"{message.tag()}: is not from the DataNode that is registered for it")
-
-    def _note_alive(self, message: RegisterDataNode | DataNodeHeartbeat, at_s: float) -> None:
-        if isinstance(message, RegisterDataNode):
-            heartbeat = DataNodeHeartbeat(rack=message.rack, nodes=tuple(message.nodes))
-            self._registered[message.rack] = _Registered(message.pid, heartbeat, at_s)
-        elif message.rack in self._registered:
-            known = self._registered[message.rack]
-            known.heartbeat, known.contact_s = message, at_s
 
     def _tick(self) -> None:
         self._writers.forget()

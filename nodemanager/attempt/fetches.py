@@ -55,20 +55,13 @@ class Assembly:
         self._stream[self._filled : self._filled + len(data)] = data
         self._filled += len(data)
 
-    @property
-    def parts(self) -> list[memoryview]:
-        """All parts; to be called when all have come, as is ``damaged``."""
+    def parts(self) -> tuple[list[memoryview], list[int]]:
+        """All parts, once all have come, and the numbers of those whose checksum is wrong."""
         ends = list(accumulate((part.stored_bytes for part in self._expected), initial=0))
-        return [self._stream[begin:end] for begin, end in pairwise(ends)]
-
-    def damaged(self) -> list[int]:
-        """Numbers of the parts whose checksum is wrong."""
-        parts = zip(self.parts, self._seeds, self._expected, strict=True)
-        return [
-            number
-            for number, (data, seed, part) in enumerate(parts)
-            if crc32c(data, seed) != part.checksum
-        ]
+        parts = [self._stream[begin:end] for begin, end in pairwise(ends)]
+        sums = map(crc32c, parts, self._seeds)
+        pairs = enumerate(zip(sums, self._expected, strict=True))
+        return parts, [number for number, (found, part) in pairs if found != part.checksum]
 
 
 @dataclass(kw_only=True)
@@ -201,13 +194,14 @@ class Fetches:
         fetch = self._under_way.pop(flow)
         assert fetch.assembly is not None, "its bytes would have been refused"
         order = fetch.order
-        damaged = [order.outputs[number] for number in fetch.assembly.damaged()]
+        parts, wrong = fetch.assembly.parts()
+        damaged = [order.outputs[number] for number in wrong]
         if damaged:
             words = [str(damaged_part(attempt, order.partition)) for attempt in damaged]
             self._failed(order, "; ".join(words), tuple(damaged))
         else:
             self._reads[fetch.began_s] = now_s()
-            self._finished(order, fetch.assembly.parts)
+            self._finished(order, parts)
 
     def _broke_off(self, flow: FlowId, reason: str) -> None:
         fetch = self._under_way.pop(flow, None)

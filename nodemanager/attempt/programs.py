@@ -182,16 +182,12 @@ class ProgramRunner:
         localizer: Localizer,
         report: Callable[[], None],
     ) -> None:
-        self._attempt = attempt
+        self.attempt = attempt
         self._folder = folder / WORK
         self._environment = environment
         self._localizer = localizer
         self._report = report
         self._prepared = False
-
-    @property
-    def attempt(self) -> AttemptId:
-        return self._attempt
 
     def run(
         self, program: Program, data: Iterable[Buffer], on_line: Callable[[bytes], bool]

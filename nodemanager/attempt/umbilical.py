@@ -52,12 +52,12 @@ class ComputeClock:
     """Runs while the attempt computes; from ``start_s``, or from now on."""
 
     def __init__(self, start_s: float | None = None) -> None:
-        self._waited_s = 0.0  #: since the start
-        self._start_s = now_s() if start_s is None else start_s
+        self.restart(start_s)
 
     def restart(self, start_s: float | None = None) -> None:
         """Start again at zero, from ``start_s`` or from now on."""
-        self._waited_s, self._start_s = 0.0, now_s() if start_s is None else start_s
+        self._waited_s = 0.0  #: since the start
+        self._start_s = now_s() if start_s is None else start_s
 
     def leave_out(self, waited_s: float) -> None:
         """Do not count so many of the seconds until now as computing."""
