@@ -76,10 +76,7 @@ def unpack_sums(packed: bytes | memoryview | None, offset: int, length: int) -> 
 
 
 class RunningSums:
-    """Computes the checksums of a range of a block as its bytes come, in views of any size.
-
-    Of a piece at the range's ends, only the bytes within the range count.
-    """
+    """Computes the checksums of a range of a block, of whose pieces it may have only a part."""
 
     def __init__(self, block: BlockId, offset: int, length: int) -> None:
         self._seed = self._sum = int(crc32c(block.to_bytes(8, "little")))
@@ -156,10 +153,7 @@ def remove_file(folder: Path, name: str) -> None:
 
 
 class ReplicaError(RailyardError):
-    """A replica cannot be read, perhaps only for now: no descriptors, no memory, a hanging disk.
-
-    Says nothing about the replica itself; ``ReplicaDamaged`` does.
-    """
+    """A replica cannot be read, perhaps only for now: no descriptors, say, or a hanging disk."""
 
 
 class ReplicaDamaged(ReplicaError):

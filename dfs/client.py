@@ -263,10 +263,7 @@ class DfsClient:
         )
 
     def _call(self, message: Message, answer: type[M]) -> M:
-        """Send a request to the NameNode; retry for a while if it is unable to carry it out.
-
-        Not if somebody has asked for safe mode: nobody knows when that ends.
-        """
+        """Ask the NameNode, for a while if it is unable, but not in a safe mode without an end."""
         pauses_s = iter(_PAUSES_S)
         while True:
             try:
@@ -307,13 +304,7 @@ def matching(client: DfsClient, pattern: str) -> list[FileStatus]:
             continue
         shape = re.compile(fnmatch.translate(name.replace("[^", "[!")))
         entries = [entry for each in found if each.folder for entry in client.list(each.path)]
-        found = [
-            entry
-            for entry in entries
-            if shape.match(_name(entry)) and not _name(entry).startswith(_HIDDEN)
-        ]
+        names = [posixpath.basename(entry.path) for entry in entries]
+        fits = [bool(shape.match(each)) and not each.startswith(_HIDDEN) for each in names]
+        found = list(itertools.compress(entries, fits))
     return found
-
-
-def _name(status: FileStatus) -> str:
-    return posixpath.basename(status.path)

@@ -274,10 +274,7 @@ class BlocksLocated(Message, frozen=True, kw_only=True):
 
 
 class MoveReplica(Message, frozen=True, kw_only=True):
-    """Copy a block to ``target``, then drop an old replica.  From the ResourceManager.
-
-    Answered with ``ReplicaMoved`` once that is done; refused if the block stays where it was.
-    """
+    """Copy a block, then drop an old replica.  Answered with ``ReplicaMoved``, or refused, then."""
 
     path: Path
     number: Count  #: the number of the block in its file, from 0
@@ -332,10 +329,7 @@ class CheckReport(Message, frozen=True, kw_only=True):
 
 # Writing a file ----------------------------------------------------------------------------------
 class CreateFile(Message, frozen=True, kw_only=True):
-    """Create a file and open it for writing.  Answered with ``FileCreated``.
-
-    The file is invisible until it is complete; a file that it replaces stays until then.
-    """
+    """Open a new file, invisible until it is complete.  Answered with ``FileCreated``."""
 
     path: Path
     writer: NodeId | None = None  #: None: outside the cluster
@@ -356,7 +350,6 @@ class FileCreated(Message, frozen=True, kw_only=True):
 
     file: Number
     stored_block_bytes: StoredBytes  #: maximum length of a block
-    replication: Replicas
     first: BlockAdded | None = None  #: the first block, if ``first_stored_length`` was given
 
 
@@ -385,10 +378,7 @@ class StoredBlock(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompleteFile(OnceOnly, frozen=True, kw_only=True):
-    """Close an open file that consists of these blocks, in order.
-
-    Answered with ``FileCompleted``; from then on the file survives a crash of the NameNode.
-    """
+    """Close an open file of these blocks, durably.  Answered with ``FileCompleted``."""
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
@@ -594,10 +584,7 @@ class ReplicaVerified(Event, frozen=True, kw_only=True):
 
 
 class BlockReport(Message, frozen=True, kw_only=True):
-    """A node's replicas of the blocks ``first`` to ``last``, both included.  Not answered.
-
-    It may be out of date on arrival, so a difference only makes replicas suspect.
-    """
+    """A node's replicas of the blocks ``first`` to ``last``; it may be late.  Not answered."""
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 

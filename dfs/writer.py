@@ -80,9 +80,7 @@ class BlockWrite:
             return
         if not isinstance(answer, BlockAdded):
             self.is_full = answer.unable and answer.kind not in (SAFE_MODE, LOCKED)
-            if answer.kind == LOCKED:
-                self._fail(str(answer))
-            elif self._failed_nodes or answer.unable:
+            if answer.kind != LOCKED and (self._failed_nodes or answer.unable):
                 self._failed_nodes = ()  # no other node is left: they may have recovered
                 self._try_again(str(answer))
             else:

@@ -501,10 +501,7 @@ class Attempts:
     def fail(
         self, attempt: AttemptId, reason: str, stderr: str | None = None, *, no_room: bool = False
     ) -> None:
-        """It has ended, never had a process, or lost it with its job's helper.
-
-        What was known of its end before is reported in place of ``reason``.
-        """
+        """It has ended without success, for ``reason`` if none was known before."""
         running = self._running[attempt]
         if running.ending == _Ending.KILLED:
             self._finish(attempt, AttemptKilled(attempt=attempt))

@@ -9,7 +9,7 @@ which imports the job's module once and then forks an attempt in a few milliseco
 Each dies with its parent.  The helpers have one thread and never touch the network; whatever
 attempts will need is imported here, once, and shared by all of them.
 
-Never here: what becomes of attempts (``containers``, ``attempts``).
+Never here: what becomes of attempts (``attempts``).
 """
 
 from __future__ import annotations
@@ -333,10 +333,7 @@ def load_folder(daemon_name: str, job: JobId) -> str:
 
 
 def _write_to(folder: Path) -> None:
-    """Make ``folder``, and send this process's stdout and stderr to files in it.
-
-    Nowhere, if the disk is full or read-only: work does not end for want of a log.
-    """
+    """Send stdout and stderr to files in ``folder``; nowhere, if the disk is full or read-only."""
     for fd, name in ((1, "stdout"), (2, "stderr")):
         try:
             folder.mkdir(mode=0o700, exist_ok=True)

@@ -268,11 +268,7 @@ class ShuffleService:
                 self._end(flow)
 
     def _read(self, request: Request[ReadOutputs]) -> None:
-        """Answer with what is found, and begin to send it.
-
-        Raises ``PeerError`` for nodes, attempts and partitions that do not exist, and for what
-        cannot be read just now.
-        """
+        """Answer with what is found, and begin to send it; ``PeerError`` for what there is not."""
         order = request.message
         if order.src not in self._nodes:
             raise PeerError(f"{order.src} is no node of {self._server.name}")

@@ -121,13 +121,14 @@ class DataNode:
             log.warning("the nodes' replicas cannot be listed now: %s", error)
             self._reactor.call_later(_TRY_AGAIN_S, self._register)
             return
-        message = RegisterDataNode(rack=self._rack, pid=os.getpid(), nodes=held)
-        self._namenode.request(message, Done, self._on_registered)
 
-    def _on_registered(self, answer: Done | Refusal | PeerLost, _: memoryview | None) -> None:
-        self.registered = isinstance(answer, Done)
-        if not self.registered:
-            log.warning("not registered: %s", answer)
+        def answered(answer: Done | Refusal | PeerLost, _: memoryview | None) -> None:
+            self.registered = isinstance(answer, Done)
+            if not self.registered:
+                log.warning("not registered: %s", answer)
+
+        message = RegisterDataNode(rack=self._rack, pid=os.getpid(), nodes=held)
+        self._namenode.request(message, Done, answered)
 
     def _heartbeat(self) -> None:
         if self.registered:

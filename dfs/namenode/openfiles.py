@@ -159,7 +159,6 @@ class OpenFiles:
         return FileCreated(
             file=opened.number,
             stored_block_bytes=self._block_bytes(how.stored_block_bytes),
-            replication=replication,
             first=first,
         )
 
@@ -274,8 +273,8 @@ class OpenFiles:
         return file
 
     def _is_reopened(self, inode: int) -> bool:
-        reopened = [file.opened.reopened for file in self._files.values()]
-        return any(file is not None and file.number == inode for file in reopened)
+        reopened = (file.opened.reopened for file in self._files.values())
+        return inode in [file.number for file in reopened if file is not None]
 
     def _file(self, path: str) -> Inode:
         inode = self._namespace.get(path)

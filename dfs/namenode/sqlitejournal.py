@@ -133,11 +133,7 @@ INSERT INTO about SELECT 0, 4 WHERE NOT EXISTS (SELECT * FROM about);
 
 
 class SqliteJournal(Journal):
-    """The journal in an SQLite file.
-
-    With ``lasting``, ``load`` syncs the number of starts, so that no id is used twice even after a
-    power cut.
-    """
+    """The journal in an SQLite file; with ``lasting``, the number of starts is synced, too."""
 
     def __init__(self, path: Path, lasting: bool = False) -> None:
         self.commits = 0  #: number of commits so far

@@ -90,7 +90,7 @@ class Fetches:
         self._under_way: dict[FlowId, _Fetch] = {}
         self._links: dict[RackId, tuple[Link, LinkTransfers]] = {}
         self._reads: Spans = {}  #: when something came over the network
-        umbilical.on(FetchOutput, lambda order, _: self._start(order))
+        umbilical.on(FetchOutput, lambda order, _: self._fetch(order))
         umbilical.on(CancelFlow, lambda order, _: self._cancel(order.flow))
 
     @property
@@ -113,12 +113,6 @@ class Fetches:
         return self._ready.popleft()
 
     # Orders ------------------------------------------------------------------------------------
-    def _start(self, order: FetchOutput) -> None:
-        if order.src == self._node:
-            self._read_own_disk(order)
-        else:
-            self._ask(order)
-
     def _cancel(self, flow: FlowId) -> None:
         fetch = self._under_way.pop(flow, None)
         if fetch is not None:
@@ -143,7 +137,10 @@ class Fetches:
             self._finished(order, found)
 
     # Over the network --------------------------------------------------------------------------
-    def _ask(self, order: FetchOutput) -> None:
+    def _fetch(self, order: FetchOutput) -> None:
+        if order.src == self._node:
+            self._read_own_disk(order)
+            return
         flow = order.flow
         link, transfers = self._link(order.rack)
         incoming = transfers.incoming(

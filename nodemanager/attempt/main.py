@@ -99,11 +99,7 @@ class BlockFile:
 
 
 def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
-    """Do the task of ``order``; returns the process's exit status.
-
-    The ZeroMQ context is left open: the NodeManager has acknowledged all that matters, and
-    ending the process is quicker.
-    """
+    """Do the task of ``order``, and leave ZeroMQ as it is; returns the process's exit status."""
     transport = Transport(daemon.folder, role=ATTEMPT)
     umbilical = Umbilical(transport, order)
     outcome: AttemptSucceeded | AttemptFailed
@@ -160,7 +156,7 @@ class _Attempt:
         self._reads_ahead = False
         #: when it was ordered to begin, if it is paced and had all that it reads by then
         self._begun_s: float | None = None
-        umbilical.report_from(self._paced_share)
+        umbilical.share = self._paced_share
 
     def run(self) -> AttemptSucceeded:
         if not self._order.begins:
@@ -178,7 +174,12 @@ class _Attempt:
             self._computed_s = self._wait_until_computed(owed_s)
         else:
             output = self._timed(output)
-        return self._succeeded(result, partition_bytes, self._write(file, output))
+        output_bytes = 0
+        if file is not None:
+            output_bytes = self._dfs.fill(self._task.output_path, file, output).stored_length
+        else:
+            deque(output, maxlen=0)  # a lazy output is computed while it is read
+        return self._succeeded(result, partition_bytes, output_bytes)
 
     def _wait_for_slot(self) -> None:
         """Get what the task reads, and wait for a slot; returns once it has one."""
@@ -244,12 +245,6 @@ class _Attempt:
             unless=task.success_path,
         )
         return self._dfs.create(how)
-
-    def _write(self, file: FileCreated | None, output: Iterable[Buffer]) -> int:
-        if file is not None:
-            return self._dfs.fill(self._task.output_path, file, output).stored_length
-        deque(output, maxlen=0)  # a lazy output is computed while it is read
-        return 0
 
     # A jobs.taskio.TaskIO ----------------------------------------------------------------------
     @cached_property
