@@ -165,7 +165,7 @@ class _Attempt:
             fall_back()
         result = run_task(self._job, self._task, self)
         output = result.output
-        owed_s = paced_s(self._topology, self._task, result.input_bytes, self._straggle)
+        owed_s = paced_s(self._topology, self._task, self._input_bytes, self._straggle)
         if owed_s > 0:
             output = list(output)  # making it is part of the compute that is paced
         partition_bytes = self._hand_on(result)  # which takes no time in the model
@@ -216,7 +216,7 @@ class _Attempt:
         read = self._dfs.read_bytes if "_dfs" in vars(self) else {}
         return AttemptSucceeded(
             attempt=self._order.attempt,
-            input_bytes=result.input_bytes * scale,
+            input_bytes=self._input_bytes * scale,
             local_bytes=read.get("local", 0) * scale,
             rack_bytes=read.get("rack", 0) * scale,
             remote_bytes=read.get("remote", 0) * scale,

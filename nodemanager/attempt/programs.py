@@ -31,7 +31,7 @@ from railyard.cluster.ids import AttemptId, JobId, NodeId
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
-from railyard.jobs.lines import Cutter
+from railyard.jobs.formats import Cutter
 from railyard.jobs.taskio import BadInput, Buffer, JobError, Program, ProgramFile
 
 _LOCK_AGAIN_S = 0.05

@@ -307,7 +307,7 @@ def test_output_of_another_attempt_under_its_name_counts_as_lost(folder):
 # Fetches: from the own disk, within the rack and across; damage, refusals, cancellation.
 
 
-#: Adds up what it fetched and says so on stdout.
+#: Prints what it fetched.
 READER = """
 import zlib
 from railyard import Job
@@ -316,11 +316,9 @@ from railyard.jobs.taskio import TaskResult
 
 class Op:
     def run(self, task, io, counters):
-        size = 0
         for stage, output in io.fetched():
             print(stage, len(output), zlib.crc32(output), flush=True)
-            size += len(output)
-        return TaskResult(input_bytes=size, counters=counters)
+        return TaskResult(counters=counters)
 
 class Reader(Job):
     def stages(self):
