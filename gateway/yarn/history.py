@@ -23,13 +23,7 @@ from railyard.cluster.runfolder import RunFolder
 from railyard.gateway.http.answers import RemoteError
 from railyard.gateway.stores import Store, Stores
 from railyard.gateway.yarn.answers import answering, bad, listed, not_found, passing
-from railyard.gateway.yarn.mapreduce import (
-    MapReduceJob,
-    attempt_counters,
-    in_history,
-    job_counters,
-    task_counters,
-)
+from railyard.gateway.yarn.mapreduce import MapReduceJob, in_history
 from railyard.gateway.yarn.numbers import Numbers, Row, job_id, job_named, versions
 from railyard.resourcemanager.process.messages import (
     TASKS_AT_ONCE,
@@ -60,15 +54,15 @@ _ALL_TASKS = "/tasks"
 _ANSWERS: dict[str, Callable[..., Row]] = {
     "/jobattempts": MapReduceJob.attempts,
     "/conf": MapReduceJob.settings,
-    "/counters": job_counters,
+    "/counters": MapReduceJob.counters,
     _ALL_TASKS: lambda job, kind: listed("tasks", "task", map(job.task, job.of_kind(kind))),
     _TASK: lambda job, task: {"task": job.task(task)},
-    f"{_TASK}/counters": task_counters,
+    f"{_TASK}/counters": MapReduceJob.task_counters,
     f"{_TASK}/attempts": lambda job, task: listed(
         "taskAttempts", "taskAttempt", [job.attempt(task, each) for each in task.attempts]
     ),
     _ATTEMPT: lambda job, task, attempt: {"taskAttempt": job.attempt(task, attempt)},
-    f"{_ATTEMPT}/counters": attempt_counters,
+    f"{_ATTEMPT}/counters": MapReduceJob.attempt_counters,
     f"{_ATTEMPT}/state": lambda job, task, attempt: {
         "jobTaskAttemptState": {"state": job.attempt(task, attempt)["state"]}
     },
