@@ -177,7 +177,9 @@ class CircuitLog:
         number, coflow = change.circuit, change.coflow
         if number // CIRCUITS_OF_ONE > self._emulator:
             self._emulator = number // CIRCUITS_OF_ONE
-            self._end_all(at_s)
+            for known in self._under_way.values():  # of one that died
+                self._keep(known._replace(end_s=at_s))
+            self._under_way.clear()
         use = self._under_way.get(number)
         if use is not None and (change.what == "down" or coflow != use.coflow):
             del self._under_way[number]
@@ -191,12 +193,6 @@ class CircuitLog:
             self._under_way[number] = new
         elif use.lit_s is None:
             self._under_way[number] = use._replace(lit_s=lit_s)
-
-    def _end_all(self, at_s: float) -> None:
-        """End the uses of an emulator that died, when they are known to be over."""
-        for use in self._under_way.values():
-            self._keep(use._replace(end_s=at_s))
-        self._under_way.clear()
 
     def _keep(self, use: CircuitUse) -> None:
         if use.end_s == use.begin_s:

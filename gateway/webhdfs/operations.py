@@ -22,7 +22,7 @@ from railyard.cluster.ids import rack_of
 from railyard.cluster.machine import free_bytes
 from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
-from railyard.dfs.messages import NodeStorage, StorageReport
+from railyard.dfs.messages import CreateFile, NodeStorage, StorageReport
 from railyard.dfs.paths import IS_FOLDER, MISSING
 from railyard.dfs.reader import DfsFile
 from railyard.gateway.http.answers import RemoteError, illegal, json_answer, json_body, missing
@@ -210,15 +210,15 @@ async def _create(call: Call, store: Store) -> web.StreamResponse:
         return _elsewhere(call)
 
     def write(client: DfsClient, pieces: Iterator[memoryview]) -> object:
-        created = client.create(
-            path,
-            replication,
-            "OVERWRITE" in flags,
+        how = CreateFile(
+            path=path,
+            replication=replication,
+            overwrite="OVERWRITE" in flags,
             owner=call.user,
             permission=permission,
             stored_block_bytes=block_bytes,
         )
-        return client.fill(path, created, pieces)
+        return client.fill(path, client.create(how), pieces)
 
     await store.take(call.request.content, write)
     location = f"hdfs://{call.request.host}{call.path}"

@@ -35,7 +35,6 @@ from railyard.resourcemanager.process.messages import (
     GIVEN,
     AttemptReport,
     JobDetails,
-    JobFigures,
     JobStatus,
     TaskReport,
 )
@@ -401,7 +400,7 @@ def _spilled_records(stage: str, counted: Mapping[str, int]) -> int:
     return made - combined + counted.get(f"{stage}.combine_out", 0)
 
 
-def hadoop_counters(figures: JobFigures, scale: int) -> Groups:
+def hadoop_counters(figures: JobDetails, scale: int) -> Groups:
     """A streaming job's own counters are called "GROUP,NAME"; those of other jobs are in a group
     of their own.
     """

@@ -35,7 +35,7 @@ from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.answers import answering, bad, fields, not_found
 from railyard.gateway.yarn.mapreduce import hadoop_counters, state_of
 from railyard.gateway.yarn.numbers import SLOT_MB, job_id, job_named
-from railyard.jobs.lines import raw_lines
+from railyard.jobs.formats import raw_lines
 from railyard.jobs.package import pack_job
 from railyard.jobs.streaming.job import StreamingJob, hadoop_attempt_id
 from railyard.jobs.streaming.request import (
@@ -50,9 +50,9 @@ from railyard.jobs.streaming.request import (
     tags,
 )
 from railyard.resourcemanager.process.messages import (
-    GetJobFigures,
+    GetJobDetails,
     JobAccepted,
-    JobFigures,
+    JobDetails,
     JobIdReserved,
     ReserveJobId,
     SubmitJob,
@@ -149,7 +149,7 @@ class Submission:
         if job is None:
             raise no_job
         try:
-            figures = await self._stores.ask(GetJobFigures(job=job), JobFigures)
+            figures = await self._stores.ask(GetJobDetails(job=job), JobDetails)
         except Refused:
             raise no_job from None
         status = figures.status

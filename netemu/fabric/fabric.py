@@ -36,7 +36,6 @@ from railyard.netemu.kernel.state import NONE
 from railyard.netemu.messages import (
     CloseFlow,
     FinishCoflow,
-    GrowFlow,
     NetworkStats,
     RegisterCoflow,
     SetCapacity,
@@ -67,14 +66,7 @@ class StartFlows:
     """
 
     flows: Sequence[FlowSpec]
-
-
-@dataclass(frozen=True, slots=True)
-class TakeUpFlow:
-    """Open a flow of which another fabric has carried ``sent_bytes``, 0 to its size."""
-
-    flow: FlowSpec
-    sent_bytes: float
+    sent_bytes: float = 0.0  #: what another fabric has carried of each: 0 to its size
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +78,7 @@ class TakeUpCoflow:
 
 
 Order = (
-    StartFlows
-    | FlowRows
-    | TakeUpFlow
-    | GrowFlow
-    | CloseFlow
-    | RegisterCoflow
-    | TakeUpCoflow
-    | FinishCoflow
-    | SetCapacity
+    StartFlows | FlowRows | CloseFlow | RegisterCoflow | TakeUpCoflow | FinishCoflow | SetCapacity
 )
 
 
@@ -149,7 +133,7 @@ class Fabric:
         self._planner = Planner(self._store, scheduler, self._open, self._optics)
         self._by_coflow = scheduler.serves is Serves.COFLOWS
         by_priority = scheduler.serves is Serves.PRIORITIES
-        self._places = Places(self._is_open_as) if by_priority else None
+        self._places = Places() if by_priority else None
         self._compiled_from = compiled_from
         self._together_s = together_s
         self._is_stale = False  #: whether rates must be set before time passes
@@ -207,10 +191,6 @@ class Fabric:
 
     def is_open(self, flow: FlowId) -> bool:
         return flow in self._flows
-
-    def coflow(self, coflow: CoflowId) -> Coflow:
-        """What is known of a registered coflow; read only.  ``KeyError`` if there is none."""
-        return self._coflows[coflow]
 
     def flows_of(self, coflow: CoflowId) -> list[FlowId]:
         names = self._names
@@ -326,7 +306,7 @@ class Fabric:
                 ended, self._instant = np.array(list(self._instant), np.int32), {}
                 if self._optics is not None:
                     self._optics.forget_all(ended)
-                store.send_all(ended)
+                store.state.flows.sent[ended] = store.state.flows.size[ended]
                 self._finish(ended, [store.now_s] * len(ended))
                 self._changed()
             if self._is_stale and now_s == store.now_s:
@@ -356,7 +336,7 @@ class Fabric:
         keys: list[tuple[Key, int]] = []
         try:
             for spec in order.flows:
-                flow = self._add(spec)
+                flow = self._add(spec, order.sent_bytes)
                 opened.append(flow)
                 keys.append(((spec.priority or (inf,), spec.flow), flow))
                 self._recent.add((self._store.now_s, "start", spec.flow, spec))
@@ -394,35 +374,6 @@ class Fabric:
             self._place(list(zip(zip(priorities, names, strict=True), flows, strict=True)))
         self._send(flows)
 
-    def _take_up(self, order: TakeUpFlow) -> None:
-        spec, sent_bytes = order.flow, order.sent_bytes
-        if not 0 <= sent_bytes <= spec.size_bytes:
-            right = f"need 0 to its size, {spec.size_bytes}"
-            raise ValueError(f'flow "{spec.flow}" has sent {sent_bytes} bytes: {right}')
-        flow = self._add(spec)
-        flows = self._store.view.flows
-        flows.sent[flow] = flows.booked[flow] = sent_bytes
-        self._place([((spec.priority or (inf,), spec.flow), flow)])
-        if self._by_coflow and self._store.ways(np.array([flow], np.int32))[0][0] != NONE:
-            self._store.view.groups.sent[flows.coflow[flow]] += sent_bytes
-        self._send([flow])
-
-    def _grow(self, order: GrowFlow) -> None:
-        flow, by_bytes = order.flow, order.by_bytes
-        found, flows = self._flows.get(flow), self._store.view.flows
-        if found is None:
-            raise ValueError(f'flow "{flow}" is not open')
-        if not flows.more[found]:
-            raise ValueError(f'flow "{flow}" is complete: it was not started with "more"')
-        if by_bytes < 0:
-            raise ValueError(f'flow "{flow}" grows by {by_bytes} bytes: need 0 or more')
-        self._store.stop(found)
-        flows.size[found] += by_bytes
-        flows.more[found] = order.more
-        self._recent.add((self._store.now_s, "grow", flow, by_bytes))
-        self._send([found])
-        self._changed()
-
     def _close(self, order: CloseFlow) -> None:
         if order.flow in self._flows:
             self._cancel(order.flow)
@@ -458,7 +409,7 @@ class Fabric:
                 store.keep(sending)
         self._cross_rack_bytes_per_s = self.network.cross_rack_bytes_per_s(self._capacities)
         if self._optics is not None:
-            self._optics.limits_changed()
+            self._optics.limits_have_changed = True
         self._changed()
 
     def _register(self, order: RegisterCoflow | TakeUpCoflow) -> None:
@@ -480,8 +431,6 @@ class Fabric:
     _ACTS: ClassVar[dict[type, Callable[..., None]]] = {
         StartFlows: _start,
         FlowRows: _start_rows,
-        TakeUpFlow: _take_up,
-        GrowFlow: _grow,
         CloseFlow: _close,
         RegisterCoflow: _register,
         TakeUpCoflow: _register,
@@ -495,14 +444,11 @@ class Fabric:
         capacities: Floats = self._store.state.work.capacity[: len(self.network.capacities)]
         return capacities
 
-    def _going(self) -> Numbers:
-        return np.array(list(self._flows.values()), np.int32)
-
     def _ended_bytes(self) -> dict[CoflowId, float]:
         """What flows of coflows have sent over links with limits that are not open any more."""
         names = [name for name in self._coflows if self._open.known(name) != NONE]
         numbers = np.array([self._open.known(name) for name in names], np.int32)
-        going, store = self._going(), self._store
+        going, store = np.array(list(self._flows.values()), np.int32), self._store
         of_open = np.zeros(len(store.state.groups.sent))
         limited = going[store.ways(going)[0] != NONE]
         sent = [store.sent_bytes(flow) for flow in limited.tolist()]
@@ -531,12 +477,12 @@ class Fabric:
         except InvariantError as error:
             self._recent.add_to(error)
             raise
-        for flow in self._store.take_ended().tolist():  # it lacked rounding only
-            if not self._store.view.flows.more[flow]:
-                self._instant[flow] = None
+        self._instant.update(
+            dict.fromkeys(self._store.take_ended().tolist())
+        )  # they lacked rounding
         self._store.free_rows()
 
-    def _add(self, spec: FlowSpec) -> int:
+    def _add(self, spec: FlowSpec, sent_bytes: float) -> int:
         """Add a flow, which does not send yet."""
         name, size_bytes, weight = spec.flow, spec.size_bytes, spec.weight
         coflow = None if spec.coflow is None else self._registered(spec.coflow)
@@ -544,23 +490,29 @@ class Fabric:
             raise ValueError(f'flow "{name}" is open already')
         if size_bytes < 0 or not 0 < weight < inf:
             raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
+        if not 0 <= sent_bytes <= size_bytes:
+            right = f"need 0 to its size, {size_bytes}"
+            raise ValueError(f'flow "{name}" has sent {sent_bytes} bytes: {right}')
         src, dst = self.network.ends(spec.src, spec.dst)
         number = NONE
         if spec.coflow is not None or self._by_coflow or self._optics is not None:
             number = self._open.number_of(spec.coflow or f"flow {name}")
         columns = [src], [dst], [number], [size_bytes], [weight]
-        [flow] = self._store.add(columns, more=spec.more)
+        [flow] = self._store.add(columns)
         self._names[flow], self._flows[name] = name, flow
+        if sent_bytes:
+            flows = self._store.view.flows
+            flows.sent[flow] = flows.booked[flow] = sent_bytes
+            if self._by_coflow and self._store.ways(np.array([flow], np.int32))[0][0] != NONE:
+                self._store.view.groups.sent[number] += sent_bytes
         if coflow is not None and coflow.started_s is None:
             coflow.started_s = self._store.now_s
         return flow
 
     def _place(self, keys: Sequence[tuple[Key, int]]) -> None:
         """Give flows their places in the order of priorities, if there is one."""
-        if self._places is not None:
-            renumbered = self._places.add(keys, self._store.state.flows.key, len(self._flows))
-            if renumbered:
-                self._store.renumber()
+        if self._places is not None and self._places.add(keys, self._store.state.flows.key):
+            self._store.renumber()
 
     def _send(self, going: Sequence[int]) -> None:
         """Let flows that send nothing send what they have, together with others of this moment."""
@@ -581,15 +533,12 @@ class Fabric:
     def _send_by_packets(self, new: Numbers) -> None:
         if not len(new):
             return
-        store, flows = self._store, self._store.view.flows
+        store = self._store
         ways, idle = store.ways(new)
         if idle:  # seldom
-            sends = (ways != NONE) & store.have_more(new)
-            for flow in new[~sends].tolist():
-                if flows.more[flow]:
-                    flows.sent[flow] = flows.size[flow]
-                else:
-                    self._instant[flow] = None
+            flows = store.state.flows
+            sends = (ways != NONE) & (flows.sent[new] < flows.size[new])
+            self._instant.update(dict.fromkeys(new[~sends].tolist()))
             new, ways = new[sends], ways[sends]
         if len(new):
             store.send(new, ways)
@@ -601,17 +550,13 @@ class Fabric:
             raise ValueError(f'coflow "{name}" is not registered')
         return coflow
 
-    def _is_open_as(self, key: Key, flow: int) -> bool:
-        return self._flows.get(FlowId(key[1])) == flow
-
     def _take_ended(self) -> None:
-        """Close the flows that have sent all; those that wait for more bytes only stop."""
+        """Close the flows that have sent all."""
         store = self._store
         ended, flows = store.take_ended(), store.state.flows
         if not len(ended):
             return
         store.free_rows()
-        ended = ended[~flows.more[ended]]
         if len(ended) > 1:
             ended = ended[flows.number[ended].argsort()]
             ended = ended[flows.end_s[ended].argsort(kind="stable")]
@@ -634,6 +579,8 @@ class Fabric:
         numbers = self._store.state.flows.coflow[closing].tolist()
         numbers_free, sent_bytes = self._store.close(closing)
         names = list(map(self._names.pop, numbers_free))
+        if self._places is not None:
+            self._places.remove(numbers_free)
         for name in names:
             del self._flows[name]
         coflows = dict[int, CoflowId | None]()

@@ -20,12 +20,10 @@ from railyard.netemu.circuits.arrays import (
     FACTS,
     FLOWS,
     FREE,
-    GROWN,
     HOLDS,
     LOOK_AGAIN,
     PACKETS,
     REORDER,
-    SMALL,
     Circuits,
     grown,
     new_circuits,
@@ -90,7 +88,7 @@ class OpticalPlane:
         self._changes: deque[tuple[int, Floats, Array, Array]] = deque()
         self._changed = 0
         self._find_limits()
-        self._limits_have_changed = True
+        self.limits_have_changed = True  #: since ports were last given theirs
         near, far = np.divmod(np.arange(store.routes.local) % store.routes.packets, racks + 1)
         #: [route]: whether it is between racks
         self._crosses = np.append((near != far) & (near < racks) & (far < racks), False)
@@ -169,9 +167,6 @@ class OpticalPlane:
         pair_of, slot_of = self.view.flows.pair, self.view.pairs.slot
         return [f for f in flows if pair_of[f] == NONE or slot_of[pair_of[f]] == NONE]
 
-    def limits_changed(self) -> None:
-        self._limits_have_changed = True
-
     def add_to_ports(self, load: Floats) -> None:
         """Have the load of each circuit, in bytes/s by link, also be one of its ports."""
         of, first = self.state.of, self.state.first_link
@@ -183,17 +178,12 @@ class OpticalPlane:
     def sort_out(self) -> Numbers:
         """Let pairs go by circuit or by packets; returns the flows that go by packets now."""
         store = self._store
-        if self._limits_have_changed:
-            self._limits_have_changed = False
+        if self.limits_have_changed:
+            self.limits_have_changed = False
             self._apply_limits()
         self._make_room(0)
-        counts = self.view.lists.counts
-        if counts[SMALL] or counts[GROWN]:
-            self._loops.sort_out(self._elephant_bytes, store.now_s, store.on, self._c)
-        else:
-            counts[FLOWS] = 0
-        many = counts[FLOWS]
-        by_packets: Numbers = self.state.lists.flows[:many].copy()
+        self._loops.sort_out(self._elephant_bytes, store.now_s, store.on, self._c)
+        by_packets: Numbers = self.state.lists.flows[: self.view.lists.counts[FLOWS]].copy()
         return by_packets
 
     def set_rates(self) -> bool:
@@ -241,10 +231,9 @@ class OpticalPlane:
         store.make_room(0)
         asks = isinstance(self.policy, StatelessPolicy)
         span = store.now_s, until_s, together_s
-        found = self._loops.run(span, asks, self.order, store.on, self._c)
+        ran: tuple[float, int, bool] = self._loops.run(span, asks, self.order, store.on, self._c)
         self.take_changes()
-        now_s, events, is_stale = found
-        return now_s, events, is_stale
+        return ran
 
     def _put_in_order(self) -> bool:
         """Put coflows with pairs by circuit in order; whether it is another one than before."""

@@ -40,14 +40,13 @@ class Flows(NamedTuple):
     dst: Ids
     route: Ids  #: what is between these, see ``fabric.store``
     number: Ids  #: flows are numbered as they come
-    size: Reals  #: bytes, as far as they are known
+    size: Reals  #: bytes
     weight: Reals
     needs: Reals  #: service of its row with which it has sent all
     joined: Reals  #: service of its row when it joined
     sent: Reals  #: bytes that it had sent when it joined, or stopped
     booked: Reals  #: bytes of these that are counted already
     key: Reals  #: its place among flows that are served one by one
-    more: Flags  #: whether it may grow
     end_s: Reals
 
 

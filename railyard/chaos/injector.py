@@ -28,8 +28,8 @@ from railyard.dfs.messages import BlockId, MakeFolder, ReplicaFailed
 from railyard.netemu.messages import GetNetworkStats, NetworkStats, SetCapacity
 from railyard.netemu.model.network import Network
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
-from railyard.runs.clusters import DAEMONS
-from railyard.runs.session import Session
+from railyard.runs.clusters import Session
+from railyard.runs.home import DAEMONS
 
 #: Of a link without limit, when it is to have one.
 _UNLIMITED_BYTES_PER_S = 1.25e9

@@ -25,8 +25,8 @@ from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
 from railyard.dfs.reader import BlockUnavailable
 from railyard.resourcemanager.process.messages import AttemptReport, GetJobTasks, JobTasks
+from railyard.runs.clusters import Session, connected
 from railyard.runs.requests import RunRequest
-from railyard.runs.session import Session, connected
 from railyard.runs.work import Work, work_for
 from railyard.terminal.progress import View
 

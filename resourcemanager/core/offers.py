@@ -20,6 +20,7 @@ from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.jobs import Attempt, Job, Node, Task, stuck
 from railyard.resourcemanager.core.launches import Launches
 from railyard.resourcemanager.core.proposals import Proposals
+from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.interface.commands import SetTimer
 from railyard.resourcemanager.interface.decisions import (
     Decision,
@@ -42,11 +43,13 @@ class Offers:
     def __init__(
         self,
         state: ClusterState,
+        shuffle: Shuffle,
         launches: Launches,
         attempts: Attempts,
         proposals: Proposals,
     ) -> None:
         self._state = state
+        self._shuffle = shuffle
         self._launches = launches
         self._attempts = attempts
         self._proposals = proposals
@@ -74,19 +77,14 @@ class Offers:
         """Offer until nobody takes anything, and nobody proposes anything."""
         state = self._state
         for reconsider in self._reconsider:
-            for view in state.policies.ask_all(reconsider):
+            for view in list(state.policies.each(reconsider)):
                 job = state.jobs.get(view.id)
                 if job is not None and job.state == "running":
                     self._attempts.reconsider(job)
         if state.freed or state.due_jobs:
             self._offer_all()
-        for policy in self._proposals.policies:  # nothing is called for those that are quiet
-            if not policy.quiet:
-                self._proposals.make(self._offer_all)
-                break
-        else:
-            if state.keeping:
-                self._proposals.make(self._offer_all)
+        if state.keeping or not all(policy.quiet for policy in self._proposals.policies):
+            self._proposals.make(self._offer_all)
         if state.touched or self._at_risk:
             self._review_risks()
         if self._wakes:
@@ -105,7 +103,6 @@ class Offers:
                 self._offer_to_due()
 
     def _offer_node(self, node: Node) -> None:
-        """Offer a node's free slots to all jobs."""
         while node.kept_for and node.free:
             job = node.kept_for.pop(0)
             if job.wanting:
@@ -216,7 +213,6 @@ class Offers:
         self._set_timer(job.id, until_s)
 
     def _place(self, job: Job, offered: Node, decision: Place) -> None:
-        """Launch what a policy decided, if that can be."""
         proposed: object = decision.task
         node = self._state.nodes.get(decision.node) if decision.node else offered
         task: Task | None
@@ -230,8 +226,7 @@ class Offers:
             about = decision.task.id if task is None or (node and node.free) else where
             placed = f"placed {decision.task.id} on {where}"
             raise self._state.policies.invalid("tasks", placed, wrong, about)
-        level = task.stage.pending.level(task.index, node.id, node.rack)
-        self._launches.launch(task, node, level)
+        self._launches.launch(task, node)
 
     # Timers --------------------------------------------------------------------------------------
     def _set_wake(self) -> None:
@@ -291,17 +286,15 @@ class Offers:
         waiting = [reader for stage in job.reduces for reader in stage.live.values()]
         if any(reader.killing for reader in waiting):
             return  # one is on its way out
-        waiting = [reader for reader in waiting if _waits_for_stuck(reader)]
+        waiting = [
+            reader
+            for reader in waiting
+            if self._shuffle.is_missing_any(reader) and any(map(stuck, reader.task.stage.reads))
+        ]
         if waiting:
             youngest = max(waiting, key=_gives_up_first)
             youngest.node.kept_for.append(job)
             self._attempts.give_up(youngest, "gives its slot to a task that it waits for")
-
-
-def _waits_for_stuck(reader: Attempt) -> bool:
-    if reader.reader is None or not reader.reader.missing:
-        return False
-    return any(map(stuck, reader.task.stage.reads))
 
 
 def _gives_up_first(reader: Attempt) -> tuple[bool, float, int]:
@@ -311,7 +304,6 @@ def _gives_up_first(reader: Attempt) -> tuple[bool, float, int]:
 
 
 def _what_is_wrong(task: Task | None, node: Node | None) -> str:
-    """Why this placement can't be; "" if it can."""
     if task is None:
         return "the job that was offered the slot has no such task"
     if node is None:
@@ -377,7 +369,5 @@ def explain(state: ClusterState, task: Task, now_s: float) -> str:
 
 def why_job_waits(state: ClusterState, job: Job) -> str:
     """Why nothing of a job is being started; "" if there is nothing to start."""
-    for stage in job.stages.values():
-        if (first := stage.first_pending()) is not None:
-            return why_waiting(state, first)
-    return ""
+    first = job.first_pending()
+    return "" if first is None else why_waiting(state, first)

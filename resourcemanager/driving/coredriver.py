@@ -27,9 +27,7 @@ _FEW_COMMANDS = 3
 class Log(Protocol):
     """Where events are kept, in order, with the commands that they led to."""
 
-    def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
-        """Append an event."""
-        ...
+    def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None: ...
 
 
 class CoreDriver(ABC):

@@ -109,7 +109,6 @@ class FetchSpan(msgspec.Struct, eq=False):
 
     @property
     def crosses(self) -> bool:
-        """Whether it is between two nodes."""
         return self.order.src != self.order.dst
 
 

@@ -21,7 +21,6 @@ Left open there, chosen here:
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -47,8 +46,6 @@ from railyard.resourcemanager.schedulers.shared.sites import RackWatch, SiteView
 class CentralizedConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings "centralized.*"."""
 
-    section: ClassVar[str] = "centralized"
-
     site: str = ""  #: the central site, such as "r2"; "" = the one that takes in the most bytes/s
 
 
@@ -56,7 +53,7 @@ class Centralized(ClosestTasks, StoreDecides, RackWatch):
     """Answers "data" and "tasks"."""
 
     Config = CentralizedConfig
-    section = CentralizedConfig.section
+    section = "centralized"
     uses_data = True
     uses_network = True
 

@@ -34,7 +34,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
-from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -79,8 +78,6 @@ _GAIN = 1e-6
 class IridiumDataConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings "iridium.*"."""
 
-    section: ClassVar[str] = "iridium"
-
     move_data: bool = False  #: whether input is moved ahead of the jobs that are predicted
 
 
@@ -88,7 +85,7 @@ class IridiumData(StoreDecides):
     """Answers "data": where the block store has it at first, then moved ahead of jobs."""
 
     Config = IridiumDataConfig
-    section = IridiumDataConfig.section
+    section = "iridium"
     uses_data = True
     uses_network = True
 
@@ -127,13 +124,9 @@ class IridiumData(StoreDecides):
         return self._plan_at_s if self._on else None
 
     def reconsider(self) -> Iterable[JobView]:
-        if self._on and self._plan_at_s is not None and self._plan_at_s <= self.cluster.now_s:
-            self._plan_at_s = None
-            self._plan_all()
-        return ()
-
-    def _plan_all(self) -> None:
-        """Plan moves for the jobs that are predicted and have files, the first to come first."""
+        if not self._on or self._plan_at_s is None or self._plan_at_s > self.cluster.now_s:
+            return ()
+        self._plan_at_s = None
         expected = [
             (forecast.submit_s, name)
             for name, forecast in self._predicted.items()
@@ -145,6 +138,7 @@ class IridiumData(StoreDecides):
                 del self._readers[path]
             if files and due_s > self.cluster.now_s:
                 self._plan(files, name, due_s)
+        return ()
 
     # Plans ---------------------------------------------------------------------------------------
     def _plan(self, files: Sequence[str], job: str, due_s: float) -> None:
@@ -194,7 +188,10 @@ def better_places(
     held, room, plan = held_bytes.copy(), room_bytes.copy(), shuffle_of(held_bytes)
     while plan is not None and plan.network_s > 0:
         best: tuple[float, int, int, float] | None = None
-        for source in _slowest(sites, held, plan):
+        # whoever has no uplink sends nothing, but for rounding
+        times_s = divided(held * (1.0 - plan.shares), sites.up_bytes_per_s)
+        slowest = np.argsort(-times_s, kind="stable")[:_SOURCES].tolist()
+        for source in (site for site in slowest if held[site] > 0):
             size = min(step_bytes, float(held[source]))
             for target in range(len(held)):
                 fits = room[0, source] >= size and room[1, target] >= size
@@ -218,13 +215,6 @@ def shuffles(forecast: Forecast) -> bool:
     read = {name for stage in forecast.stages for name in stage.reads}
     first = [stage for stage in forecast.stages if not stage.reads and stage.name in read]
     return any(stage.output_bytes for stage in first)
-
-
-def _slowest(sites: Sites, held: Floats, plan: Plan) -> list[int]:
-    """The sites that send for the longest time, the slowest first."""
-    # whoever has no uplink sends nothing, but for rounding
-    times_s = divided(held * (1.0 - plan.shares), sites.up_bytes_per_s)
-    return [int(site) for site in np.argsort(-times_s, kind="stable")[:_SOURCES] if held[site] > 0]
 
 
 def _after(held: Floats, source: int, target: int, size: float) -> Floats:
@@ -267,9 +257,8 @@ class IridiumTasks(TaskPolicy):
 
     def planned(self, task: TaskView) -> str:
         planned = self._plans.of.get(task.stage.id)
-        if planned is None:
-            return ""
-        return f"reduces yet to start at sites: {self._sites.counted(planned)}"
+        sites = "" if planned is None else self._sites.counted(planned)
+        return f"reduces yet to start at sites: {sites}" if sites else ""
 
     def _reduce_at(self, job: JobView, site: int) -> TaskView | None:
         """A pending reduce that should run at this site."""

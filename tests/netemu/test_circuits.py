@@ -407,9 +407,9 @@ class Checked(Run):
         self.sent = {}  # {flow: bytes}, of those that are closed
         self.size = {}
 
-    def start(self, coflow, nodes, size_bytes, weight, more):
+    def start(self, coflow, nodes, size_bytes, weight):
         flow = f"f{self.started}"
-        super().start(coflow, nodes, size_bytes, weight, more)
+        super().start(coflow, nodes, size_bytes, weight)
         self.ends_of[flow], self.size[flow] = nodes, size_bytes
         self.pair_of[flow] = (*map(rack_of, nodes), coflow or f"flow {flow}")
 
@@ -417,12 +417,6 @@ class Checked(Run):
         sent = self._sent_by_now()
         super().cancel(number)
         self._close(sent)
-
-    def grow(self, number, by_bytes, more):
-        growing = [flow for flow, more in self.open.items() if more]
-        if growing:
-            self.size[growing[number % len(growing)]] += by_bytes
-        super().grow(number, by_bytes, more)
 
     def finish_coflow(self, coflow):
         sent = self._sent_by_now()

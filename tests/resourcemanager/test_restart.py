@@ -354,7 +354,9 @@ def state_of(core: Core) -> dict[str, Any]:
     return {
         "status": to_map(cluster_status(core, state.topology, "maxmin", state.now_s, 0, {})),
         "records": [repr(record) for record in core.records.values()],
-        "fetches": [(f.id, f.size_bytes, [o.id for o in f.outputs]) for f in core.fetches.values()],
+        "fetches": [
+            (f.id, f.size_bytes, [o.id for o in f.outputs]) for f in core.shuffle.fetches.values()
+        ],
         "attempts": [(a.id, a.state, a.progress, a.killing) for a in state.attempts.values()],
         "tasks": [
             (task.id, task.state, task.launches)

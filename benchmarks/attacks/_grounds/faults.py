@@ -21,7 +21,7 @@ from railyard.chaos.targets import Recovery
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import load_topology
-from railyard.runs.session import connected
+from railyard.runs.clusters import connected
 
 #: A job of the usual size takes about 5 s.
 MOMENT_S_MAX = 4.0

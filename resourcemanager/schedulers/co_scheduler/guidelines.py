@@ -233,15 +233,13 @@ class JobGuides:
 
     job: JobView
     predicted: DataGuideline | None  #: of a recurring job, from its forecast
-    maps: list[MapGuide] = field(default_factory=list)  #: of its stages that read no other
+    maps: dict[str, MapGuide] = field(default_factory=dict)  #: {stage that reads no other: its}
     #: {stage with finished sources: its guideline}
     reduces: dict[str, ReduceGuide] = field(default_factory=dict)
 
     def of(self, stage: StageView) -> MapGuide | ReduceGuide | None:
         """The guideline of a stage; None if it reads stages that are not done."""
-        if stage.reads:
-            return self.reduces.get(stage.name)
-        return next(guide for guide in self.maps if guide.stage is stage)
+        return self.reduces.get(stage.name) if stage.reads else self.maps[stage.name]
 
 
 # All jobs -----------------------------------------------------------------------------------------
@@ -325,20 +323,17 @@ class Guidelines(Policy):
         guided = self._config.guidelines != "none"
         for stage in job.stages.values():
             if not stage.reads:
-                guide = MapGuide(stage, predicted, guided=guided)
+                guide = guides.maps[stage.name] = MapGuide(stage, predicted, guided=guided)
                 guide.estimate(self._shuffle_bytes(stage), self._hybrid)
-                guides.maps.append(guide)
 
     def task_done(self, task: TaskView) -> None:
         winner, stage = task.winner, task.stage
         assert winner is not None, f"{task.id} is not done"
         self.releases.expect(stage.id, self._estimates.duration_s(stage).value)
         self._count(winner, +1)
-        changed = False
         guides = self.jobs[stage.job.id]
-        for guide in guides.maps:
-            if guide.stage is stage:
-                changed = guide.estimate(self._shuffle_bytes(stage), self._hybrid)
+        guide = guides.maps.get(stage.name)
+        changed = bool(guide and guide.estimate(self._shuffle_bytes(stage), self._hybrid))
         for reader in stage.readers:
             if all(source.complete for source in reader.reads):
                 self._schedule(guides, reader)
@@ -361,7 +356,7 @@ class Guidelines(Policy):
         self.releases.add_slots(node.rack, -node.slots)
         for guides in self.jobs.values():
             changed = self._reschedule(guides)
-            for guide in guides.maps:
+            for guide in guides.maps.values():
                 if node.rack in guide.used:
                     guide.recount()
                     changed = True

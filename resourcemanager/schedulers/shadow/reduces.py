@@ -105,7 +105,10 @@ class RackTurns(Policy):
         """Whether a task of a stage should start in this rack."""
         planned = self._plans.of.get(stage.id)
         if planned is None or sum(planned.values()) != stage.pending.count:
-            planned = self._plans.of[stage.id] = self._deal(stage)
+            usable = racks_with_slots(self.cluster, stage.job.avoid)
+            order = [rack for rack in self.order_of(stage) if rack in usable] or list(usable)
+            planned = deal(order, tasks_by_rack(stage), stage.pending.count)
+            self._plans.of[stage.id] = planned
         return not planned or planned.get(slot.rack, 0) > 0
 
     def planned(self, stage: StageView) -> str:
@@ -117,11 +120,6 @@ class RackTurns(Policy):
     def until_s(self, job: JobView) -> float:
         """Until when a job waits for a slot of another rack; in the past: it takes any."""
         return self._waiting_since_s.setdefault(job.id, self.cluster.now_s) + self._wait_s
-
-    def _deal(self, stage: StageView) -> dict[RackId, int]:
-        usable = racks_with_slots(self.cluster, stage.job.avoid)
-        order = [rack for rack in self.order_of(stage) if rack in usable] or list(usable)
-        return deal(order, tasks_by_rack(stage), stage.pending.count)
 
     # What happens --------------------------------------------------------------------------------
     def attempt_launched(self, attempt: AttemptView) -> None:

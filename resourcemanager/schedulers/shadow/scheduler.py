@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import ceil
 from statistics import median
-from typing import ClassVar, Literal
+from typing import Literal
 
 import msgspec
 
@@ -62,8 +62,6 @@ RACK_WAIT_ONLY: dict[str, Option] = {"delay.node_wait_s": 0.0, **HADOOP}
 class ShadowConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings "shadow.*"."""
 
-    section: ClassVar[str] = "shadow"
-
     #: Algorithm 1's threshold, as a share of the maps, rounded up; left open there: it launched
     #: duplicates of less than 15 % of them for all applications (6.2)
     duplicates_max: float = 0.15
@@ -79,7 +77,7 @@ class Shadow(Pairs):
     """Proposes duplicates, and takes outputs."""
 
     Config = ShadowConfig
-    section = ShadowConfig.section
+    section = "shadow"
 
     def __init__(
         self, config: ShadowConfig, cluster: ClusterView, speculation: SpeculationConfig

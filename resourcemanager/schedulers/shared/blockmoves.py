@@ -13,7 +13,6 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 
 from railyard.cluster.ids import NodeId, RackId
-from railyard.cluster.messages import Split
 from railyard.resourcemanager.interface.decisions import MoveInput
 from railyard.resourcemanager.interface.policies import NoConfig, Policy
 from railyard.resourcemanager.interface.views import BlockView, ClusterView, SlotView, StageView
@@ -198,14 +197,9 @@ def blocks_read(cluster: ClusterView, stage: StageView) -> dict[BlockKey, None]:
             if split.path not in offsets:
                 blocks = cluster.data.get(split.path, ())
                 offsets[split.path] = [block.stored_offset for block in blocks]
-            found.update(dict.fromkeys(_blocks_of(split, offsets[split.path])))
+            of_file = offsets[split.path]
+            last_byte = split.stored_offset + max(0, split.stored_length - 1)
+            first = max(0, bisect_right(of_file, split.stored_offset) - 1)
+            for number in range(first, bisect_right(of_file, last_byte)):
+                found[split.path, number] = None
     return found
-
-
-def _blocks_of(split: Split, offsets: list[int]) -> Iterator[BlockKey]:
-    """The blocks of a file in which a split lies."""
-    if offsets:
-        last_byte = split.stored_offset + max(0, split.stored_length - 1)
-        first = max(0, bisect_right(offsets, split.stored_offset) - 1)
-        for number in range(first, bisect_right(offsets, last_byte)):
-            yield split.path, number

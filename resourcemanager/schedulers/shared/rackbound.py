@@ -98,10 +98,6 @@ class PlannedFair(FairOrder):
         yield from planned
         yield from richer
 
-    def wanting(self) -> list[JobView]:
-        """All jobs that want slots, the most deserving user's first."""
-        return [job for user in self.users() for _, job in user.wanting]
-
     def resort(self, queue: str) -> None:
         """Nothing: priorities are looked up whenever there is a slot."""
 
@@ -274,9 +270,7 @@ class RackBound(OrderPolicy, TaskPolicy):
 
     def planned(self, task: TaskView) -> str:
         racks = self.racks_of(task.stage.job)
-        return (
-            "its job may run anywhere" if racks is None else f"its job keeps to {' '.join(racks)}"
-        )
+        return "its job " + ("may run anywhere" if racks is None else f"keeps to {' '.join(racks)}")
 
     def _may_reduce(self, reduce: TaskView, job: JobView, racks: Iterable[RackId]) -> bool:
         """Whether a job may have one more slot for a reduce, as far as its maps are concerned."""
