@@ -146,12 +146,12 @@ class HistoryRest:
             job = await self._details(store, self._wanted(request), request)
             if path in ("", "/counters", _ALL_TASKS):
                 tasks: list[TaskReport] = []
-                left = True
-                while left:
+                more = True
+                while more:
                     wanted = GetJobTasks(job=job.status.job, begin=len(tasks))
                     page = await _found(store, wanted, JobTasks)
                     tasks += page.tasks
-                    left = bool(page.left)
+                    more = page.left > 0
                 job = replace(job, tasks=tasks)
             elif path.startswith(_TASK):
                 task = await _task(store, job, request.match_info["task"])
