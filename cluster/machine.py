@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import gc
 import os
 import resource
@@ -41,6 +42,12 @@ _M_MMAP_THRESHOLD = -3
 RETURN_PERIOD_S = 10.0
 
 
+@functools.cache
+def c_library() -> ctypes.CDLL:
+    """The C library, cached so that forked processes need not load it again."""
+    return ctypes.CDLL(None, use_errno=True)
+
+
 class ProcessStat(NamedTuple):
     """A process of this machine that exists."""
 
@@ -50,7 +57,7 @@ class ProcessStat(NamedTuple):
 
 
 def process_stat(pid: int) -> ProcessStat | None:
-    """What is known of a process; None if it is gone, and where there is no /proc."""
+    """What is known of a process; None if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             text = file.read()
@@ -129,11 +136,7 @@ def free_memory_bytes() -> int:
     import psutil  # no daemon asks
 
     free_bytes = psutil.virtual_memory().available
-    try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:  # not Linux
-        return free_bytes
-    for line in lines:
+    for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, group = line.split(":", 2)
         if controllers in ("", "memory"):
             root = _CONTROL_GROUPS / controllers
@@ -199,7 +202,7 @@ class AwakeClock:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this machine exists and is not stopped; False where that is unknown."""
+    """Whether a process of this machine exists and is not stopped."""
     return _state(pid) not in _NOT_RUNNING
 
 
@@ -231,7 +234,7 @@ def take_priority(rank: int) -> bool:
     try:
         lowest = os.sched_get_priority_min(os.SCHED_RR)
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(lowest + rank))
-    except (PermissionError, AttributeError):  # AttributeError: not Linux
+    except PermissionError:
         try:
             os.nice(-_NICER)
         except PermissionError:
@@ -265,7 +268,7 @@ def keep_freed_memory(kept_bytes: int = 64 * 2**20) -> None:
     ``RETURN_PERIOD_S``: otherwise the process stays as large as its largest burst.
     Does nothing where the C library is not glibc.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    mallopt = getattr(c_library(), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, 4 * 2**20)  # so chunks of 1 MiB come from the heap
         mallopt(_M_TRIM_THRESHOLD, kept_bytes)
@@ -278,7 +281,7 @@ def return_freed_memory() -> None:
     threads has many.  Takes some milliseconds, during which other threads go on; does nothing where
     the C library is not glibc.
     """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    trim = getattr(c_library(), "malloc_trim", None)
     if trim is not None:
         trim(0)
 

@@ -10,22 +10,22 @@ Times are in seconds.  The messages of one part's daemons are in that part's ``m
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
 
 from railyard.cluster.messaging.wire import (
-    ENTRIES,
-    FEW,
-    LONG_BYTES_MAX,
-    OF_TASKS,
     AttemptId,
     CoflowId,
     Command,
     Count,
+    Entries,
     Event,
+    Few,
+    FewBy,
     FlowId,
     JobId,
+    LongMessage,
     Message,
     ModelBytes,
     Name,
@@ -93,14 +93,12 @@ class NodeLost(Event, frozen=True, kw_only=True):
     reason: Text
 
 
-class NodeRestarted(Event, frozen=True, kw_only=True):
+class NodeRestarted(Event, LongMessage, frozen=True, kw_only=True):
     """A living node's NodeManager died and was started again: what ran there was killed with it."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     node: NodeId
     #: attempts whose shuffle output was found whole on the node's disk; all other output is lost
-    outputs: Annotated[tuple[AttemptId, ...], ENTRIES] = ()
+    outputs: Entries[AttemptId] = ()
 
 
 # Events of attempts ------------------------------------------------------------------------------
@@ -128,10 +126,8 @@ class AttemptReady(Event, frozen=True, kw_only=True):
     attempt: AttemptId
 
 
-class AttemptSucceeded(Event, frozen=True, kw_only=True):
+class AttemptSucceeded(Event, LongMessage, frozen=True, kw_only=True):
     """The attempt has finished its task; its output is complete and not yet committed."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     attempt: AttemptId
     input_bytes: ModelBytes = 0
@@ -141,8 +137,8 @@ class AttemptSucceeded(Event, frozen=True, kw_only=True):
     remote_bytes: ModelBytes = 0
     output_bytes: ModelBytes = 0  #: written to the block store (before replication)
     #: bytes of its shuffle output per partition; empty if no stage reads it
-    partition_bytes: Annotated[tuple[ModelBytes, ...], OF_TASKS] = ()
-    counters: Annotated[dict[Name, Signed], FEW] = {}
+    partition_bytes: Entries[ModelBytes] = ()
+    counters: FewBy[Name, Signed] = {}
     #: for how long at least one read from another node, or fetch from one, was under way
     read_s: Seconds = 0.0
     #: for how long it computed over what it had read, its pace included; apart from ``read_s``
@@ -171,18 +167,16 @@ class FlowFinished(Event, frozen=True, kw_only=True):
     flow: FlowId
 
 
-class FlowFailed(Event, frozen=True, kw_only=True):
+class FlowFailed(Event, LongMessage, frozen=True, kw_only=True):
     """A fetch failed; ``lost`` are the attempts with output that can't be read any more.
 
     With ``gone``, the cause is that the NodeManager which served the output is gone: nothing is
     lost yet, since it is started again and finds the output on its disk.
     """
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
     flow: FlowId
     reason: Text
-    lost: Annotated[tuple[AttemptId, ...], OF_TASKS] = ()
+    lost: Entries[AttemptId] = ()
     gone: bool = False
 
 
@@ -218,12 +212,10 @@ class JobPackage(msgspec.Struct, frozen=True, kw_only=True):
     source: Annotated[bytes, msgspec.Meta(max_length=SOURCE_BYTES_MAX)]
     #: {path: text} of the modules beside the user's file that it imports, from its folder:
     #: "helpers.py", "words/stems.py"
-    modules: Annotated[
-        dict[Path, Annotated[bytes, msgspec.Meta(max_length=SOURCE_BYTES_MAX)]], FEW
-    ] = {}
+    modules: FewBy[Path, Annotated[bytes, msgspec.Meta(max_length=SOURCE_BYTES_MAX)]] = {}
     job_class: Name  #: the job's class in the module or file
     #: str, int, float, bool, bytes or list[bytes]; checked against the job class's own parameters
-    params: Annotated[dict[Name, Any], FEW]
+    params: FewBy[Name, Any]
 
 
 class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,8 +223,8 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     stage: Name  #: name of the stage within the job, such as "m"
     index: Tasks  #: index of the task within its stage; for a reader of a shuffle, its partition
-    splits: Annotated[tuple[Split, ...], ENTRIES] = ()  #: input from the block store
-    reads: Annotated[tuple[Name, ...], FEW] = ()  #: names of the stages from which it fetches
+    splits: Entries[Split] = ()  #: input from the block store
+    reads: Few[Name] = ()  #: names of the stages from which it fetches
     inputs: Tasks = 0  #: number of attempts from which it fetches, over all those stages
     partitions: Tasks = 0  #: number of partitions of its shuffle output; 0 = no shuffle output
     output_path: Path = ""  #: file that it writes to the block store; "" = none
@@ -244,19 +236,15 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # Commands ----------------------------------------------------------------------------------------
-class LoadJob(Command, frozen=True, kw_only=True):
+class LoadJob(Command, LongMessage, frozen=True, kw_only=True):
     """Store a job's package for the attempts that will follow."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     job: JobId
     package: JobPackage
 
 
-class LaunchAttempt(Command, frozen=True, kw_only=True):
+class LaunchAttempt(Command, LongMessage, frozen=True, kw_only=True):
     """Run an attempt on ``node``: in a slot, or to read what it needs until it has one."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     attempt: AttemptId
     node: NodeId
@@ -288,13 +276,11 @@ class KillAttempt(Command, frozen=True, kw_only=True):
     reason: Text
 
 
-class StartFlow(Command, frozen=True, kw_only=True):
+class StartFlow(Command, LongMessage, frozen=True, kw_only=True):
     """Fetch shuffle output: a flow of the network, and a fetch by the attempt ``reader``.
 
     ``src`` equal to ``dst`` is a read from the node's own disk and takes no bandwidth.
     """
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     flow: FlowId
     coflow: CoflowId
@@ -303,7 +289,7 @@ class StartFlow(Command, frozen=True, kw_only=True):
     size_bytes: ModelBytes
     reader: AttemptId  #: the attempt on ``dst`` that fetches
     #: the attempts on ``src`` from which it fetches
-    outputs: Annotated[tuple[AttemptId, ...], OF_TASKS]
+    outputs: Entries[AttemptId]
     partition: Tasks
     weight: Weight = 1.0
     priority: Priority = ()  #: smaller is served first; see ``OpenFlow``
@@ -323,20 +309,18 @@ class DiscardJob(Command, frozen=True, kw_only=True):
 
 
 # Registration ------------------------------------------------------------------------------------
-class RegisterNodeManager(Message, frozen=True, kw_only=True):
+class RegisterNodeManager(LongMessage, frozen=True, kw_only=True):
     """Register a NodeManager and its nodes."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     rack: RackId
     pid: Pid
-    nodes: Annotated[dict[NodeId, Slots], FEW]  #: {node: its slots}
+    nodes: FewBy[NodeId, Slots]  #: {node: its slots}
     #: it was registered before, over a connection that broke, and goes on with all that it has:
     #: it tells again what may not have arrived, and then sends ``NodeManagerHolds``
     again: bool = False
     #: {node: attempts whose shuffle output an earlier NodeManager left whole on its disk}
-    outputs: Annotated[dict[NodeId, Annotated[tuple[AttemptId, ...], ENTRIES]], FEW] = {}
-    jobs: Annotated[tuple[JobId, ...], ENTRIES] = ()  #: of which there are files on these disks
+    outputs: FewBy[NodeId, Entries[AttemptId]] = {}
+    jobs: Entries[JobId] = ()  #: of which there are files on these disks
 
 
 class HeldAttempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -348,15 +332,13 @@ class HeldAttempt(msgspec.Struct, frozen=True, kw_only=True):
     killed: bool  #: an order to kill it has come
 
 
-class NodeManagerHolds(Message, frozen=True, kw_only=True):
+class NodeManagerHolds(LongMessage, frozen=True, kw_only=True):
     """What a NodeManager that has registered again has, after all facts that it told again."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
     rack: RackId
-    attempts: Annotated[tuple[HeldAttempt, ...], ENTRIES]
-    flows: Annotated[tuple[FlowId, ...], ENTRIES]  #: fetches of these attempts that have not ended
-    jobs: Annotated[tuple[JobId, ...], ENTRIES]  #: of which it has the code
+    attempts: Entries[HeldAttempt]
+    flows: Entries[FlowId]  #: fetches of these attempts that have not ended
+    jobs: Entries[JobId]  #: of which it has the code
 
 
 class FactsJournaled(Command, frozen=True, kw_only=True):
@@ -368,13 +350,11 @@ class FactsJournaled(Command, frozen=True, kw_only=True):
     count: Count
 
 
-class NodeManagerHeartbeat(Message, frozen=True, kw_only=True):
+class NodeManagerHeartbeat(LongMessage, frozen=True, kw_only=True):
     """A NodeManager is alive, with the nodes that are still usable."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
     rack: RackId
-    nodes: Annotated[tuple[NodeId, ...], FEW]  #: usable nodes; all others of the rack are lost
+    nodes: Few[NodeId]  #: usable nodes; all others of the rack are lost
 
 
 class AttemptDelayed(Message, frozen=True, kw_only=True):
@@ -418,16 +398,14 @@ class AskToCompute(Message, frozen=True, kw_only=True):
     attempt: AttemptId
 
 
-class FetchOutput(Message, frozen=True, kw_only=True):
+class FetchOutput(LongMessage, frozen=True, kw_only=True):
     """To a reading attempt: fetch these outputs from the shuffle service of ``rack``."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     flow: FlowId
     reader: AttemptId
     src: NodeId
     rack: RackId
-    outputs: Annotated[tuple[AttemptId, ...], OF_TASKS]
+    outputs: Entries[AttemptId]
     partition: Tasks
 
 

@@ -113,11 +113,11 @@ class Standbys:
         """Whether a daemon has none and may have one: if one has failed, the next would."""
         return name not in self._known and name not in self._failed
 
-    def start(self, name: str, fork: Callable[[int], int]) -> None:
-        """Start one; ``fork`` starts it with a pipe that is readable once it is needed; its id."""
+    def start(self, name: str, main: Callable[[int], int | None]) -> None:
+        """Start one; ``main`` gets a pipe that is readable once it is needed."""
         readable, writable = os.pipe()
         try:
-            self._known[name] = fork(readable), writable
+            self._known[name] = fork(partial(main, readable)), writable
         except OSError:  # no process for it
             os.close(writable)
             raise
@@ -260,7 +260,7 @@ class Supervisor:
         )
 
     def _say_ready(self, name: str) -> None:
-        _write_all(self._ready_out, f"{name}\n".encode())
+        os.write(self._ready_out, f"{name}\n".encode())  # at once: it is short
         os.close(self._ready_out)
 
     def _write_to_log(self, name: str) -> None:
@@ -368,9 +368,8 @@ class Supervisor:
         if not due:
             return
         self._due = [(due_s, spec) for due_s, spec in self._due if due_s > now_s]
-        kill_strays(
-            {*self._running, *self._standbys.pids}
-        )  # attempts of a NodeManager that died, and what they started
+        # Attempts of a NodeManager that died, and what they started.
+        kill_strays({*self._running, *self._standbys.pids})
         for spec in due:
             try:
                 pid = self._fork(spec)
@@ -389,10 +388,7 @@ class Supervisor:
             if wants is None or not self._standbys.may_have(spec.name) or not wants(self._folder):
                 continue
             with suppress(OSError):  # no process for it: at another time
-                self._standbys.start(spec.name, partial(self._fork_standby, spec))
-
-    def _fork_standby(self, spec: DaemonSpec, needed: int) -> int:
-        return fork(partial(self._become, spec, needed))
+                self._standbys.start(spec.name, partial(self._become, spec))
 
     def _deal_with_late(self) -> Ending | None:
         """Handle daemons that missed their deadline: fail the start, or kill and restart them."""
@@ -433,11 +429,6 @@ class Supervisor:
                 entry.unlink()
         if self._lifeline is not None and _at_end(self._lifeline):
             self._folder.remove()  # the process that started the cluster is gone and can't do it
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]
 
 
 def _at_end(fd: int) -> bool:

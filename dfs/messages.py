@@ -9,19 +9,19 @@ travel as ``netemu.transfers`` says.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, NewType
+from typing import Annotated, Literal, NewType
 
 import msgspec
 
 from railyard.cluster.messaging.wire import (
-    ANSWER_BYTES_MAX,
-    ENTRIES,
-    FEW,
-    LONG_BYTES_MAX,
-    OF_TASKS,
     Command,
     Count,
+    Entries,
     Event,
+    Few,
+    FewBy,
+    LongAnswer,
+    LongMessage,
     Message,
     Name,
     NodeId,
@@ -41,7 +41,7 @@ from railyard.cluster.units import format_count
 #: Never used twice, not even after a restart of the NameNode.
 BlockId = NewType("BlockId", int)
 Block = Annotated[BlockId, msgspec.Meta(ge=0, le=2**63 - 1)]
-Nodes = Annotated[tuple[NodeId, ...], FEW]
+Nodes = Few[NodeId]
 
 
 class OnceOnly(Message, frozen=True, kw_only=True):
@@ -91,14 +91,7 @@ class ReadBlock(Message, frozen=True, kw_only=True):
     reader: NodeId | None = None  #: None: outside the cluster
 
 
-class LoseNode(Command, frozen=True, kw_only=True):
-    """Behave as if this node had died.  Answered with ``Done``.  For tests."""
-
-    node: NodeId
-
-
 # To the NameNode: files and folders ---------------------------------------------------------------
-# Files and folders -------------------------------------------------------------------------------
 class FileStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The status of a file or folder, as listings show it."""
 
@@ -143,12 +136,10 @@ class ListFolder(Message, frozen=True, kw_only=True):
     path: Path
 
 
-class Listing(Message, frozen=True, kw_only=True):
+class Listing(LongAnswer, frozen=True, kw_only=True):
     """The answer to ``ListFolder``; entries are sorted by name."""
 
-    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
-
-    entries: Annotated[tuple[FileStatus, ...], ENTRIES]
+    entries: Entries[FileStatus]
 
 
 class MakeFolder(Message, frozen=True, kw_only=True):
@@ -184,11 +175,11 @@ class Gather(msgspec.Struct, frozen=True, kw_only=True):
     """A move of all files in some folders into one folder; they keep their names."""
 
     source: Path  #: the parent of ``folders``
-    folders: Annotated[tuple[Name, ...], OF_TASKS]  #: names in ``source``
+    folders: Entries[Name]  #: names in ``source``
     target: Path  #: the folder that gets the files
 
 
-class MoveFiles(OnceOnly, frozen=True, kw_only=True):
+class MoveFiles(OnceOnly, LongMessage, frozen=True, kw_only=True):
     """Rename many files atomically, all or nothing.  Answered with ``Done``.
 
     In this order: do ``moves``; do ``gathers``; make ``markers`` (empty files, such as a job's
@@ -197,12 +188,10 @@ class MoveFiles(OnceOnly, frozen=True, kw_only=True):
     ``overwrite`` is set and it is a file, or an empty folder in the way of a folder.
     """
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    moves: Annotated[tuple[Move, ...], ENTRIES] = ()
-    gathers: Annotated[tuple[Gather, ...], FEW] = ()
-    markers: Annotated[tuple[Path, ...], ENTRIES] = ()
-    remove: Annotated[tuple[Path, ...], ENTRIES] = ()
+    moves: Entries[Move] = ()
+    gathers: Few[Gather] = ()
+    markers: Entries[Path] = ()
+    remove: Entries[Path] = ()
     overwrite: bool = False
 
 
@@ -246,10 +235,7 @@ class SafeModeStatus(Message, frozen=True, kw_only=True):
 
 
 class LocateBlocks(Message, frozen=True, kw_only=True):
-    """Get the block locations of a file, or of each file directly in a folder.
-
-    Answered with ``BlocksLocated``; refused if the path does not exist.
-    """
+    """Get the blocks of a file, or of a folder's files.  Answered with ``BlocksLocated``."""
 
     path: Path
 
@@ -271,16 +257,14 @@ class FileBlocks(msgspec.Struct, frozen=True, kw_only=True):
 
     path: Path
     stored_length: StoredBytes
-    blocks: Annotated[tuple[BlockLocation, ...], ENTRIES]
+    blocks: Entries[BlockLocation]
 
 
-class BlocksLocated(Message, frozen=True, kw_only=True):
+class BlocksLocated(LongAnswer, frozen=True, kw_only=True):
     """The answer to ``LocateBlocks``: files sorted by path; exactly one unless ``folder``."""
 
-    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
-
     folder: bool
-    files: Annotated[tuple[FileBlocks, ...], ENTRIES]
+    files: Entries[FileBlocks]
 
 
 class MoveReplica(Message, frozen=True, kw_only=True):
@@ -318,10 +302,8 @@ class BlockTrouble(msgspec.Struct, frozen=True, kw_only=True):
     suspect: Nodes = ()  #: nodes where the replica waits to be verified
 
 
-class CheckReport(Message, frozen=True, kw_only=True):
+class CheckReport(LongAnswer, frozen=True, kw_only=True):
     """The result of ``fsck``; healthy if no block is missing or under-replicated."""
-
-    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
 
     path: Path
     files: Count
@@ -331,8 +313,8 @@ class CheckReport(Message, frozen=True, kw_only=True):
     stored_bytes: StoredBytes
     nodes_alive: Count
     nodes_lost: Nodes
-    missing: Annotated[tuple[BlockTrouble, ...], ENTRIES]  #: without any sound replica
-    under_replicated: Annotated[tuple[BlockTrouble, ...], ENTRIES]
+    missing: Entries[BlockTrouble]  #: without any sound replica
+    under_replicated: Entries[BlockTrouble]
     over_replicated: Count
 
     @property
@@ -394,16 +376,14 @@ class StoredBlock(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Nodes
 
 
-class CompleteFile(OnceOnly, frozen=True, kw_only=True):
+class CompleteFile(OnceOnly, LongMessage, frozen=True, kw_only=True):
     """Close an open file that consists of these blocks, in order.
 
     Answered with ``FileCompleted``; from then on the file survives a crash of the NameNode.
     """
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
     file: Number
-    blocks: Annotated[tuple[StoredBlock, ...], ENTRIES]
+    blocks: Entries[StoredBlock]
 
 
 class FileCompleted(Message, frozen=True, kw_only=True):
@@ -431,10 +411,7 @@ class SetAttributes(Message, frozen=True, kw_only=True):
 
 
 class SetReplication(Message, frozen=True, kw_only=True):
-    """Change how many replicas the blocks of a file should have.
-
-    Answered with ``Done`` at once: replicas are made or deleted later.
-    """
+    """Change a file's replicas; they are made or deleted later.  Answered with ``Done`` at once."""
 
     path: Path
     replication: Replicas  #: 1 or more
@@ -465,13 +442,10 @@ class FileReopened(Message, frozen=True, kw_only=True):
 
 
 class Concatenate(OnceOnly, frozen=True, kw_only=True):
-    """Move the blocks of some files to the end of another, and remove these.
-
-    Atomic.  Answered with ``Done``.
-    """
+    """Move the blocks of some files to the end of another, atomically.  Answered with ``Done``."""
 
     target: Path
-    sources: Annotated[tuple[Path, ...], ENTRIES]  #: in this order
+    sources: Entries[Path]  #: in this order
 
 
 # To the NameNode: administration ------------------------------------------------------------------
@@ -503,7 +477,7 @@ class StorageReport(Message, frozen=True, kw_only=True):
     """All nodes of the cluster, and how many blocks of complete files lack what."""
 
     safe_mode: bool
-    nodes: Annotated[tuple[NodeStorage, ...], FEW]
+    nodes: Few[NodeStorage]
     under_replicated: Count  #: with fewer sound replicas than they should have, and at least one
     urgent: Count  #: of these, with a single one
     corrupt: Count  #: with a damaged replica
@@ -528,7 +502,7 @@ class DrainNodes(Message, frozen=True, kw_only=True):
 class DrainingNodes(Message, frozen=True, kw_only=True):
     """How many replicas, whole or being written, these nodes have yet."""
 
-    replicas: Annotated[dict[NodeId, Count], FEW]
+    replicas: FewBy[NodeId, Count]
 
 
 # From a DataNode to the NameNode -----------------------------------------------------------------
@@ -539,20 +513,16 @@ class HeldBlock(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     stored_length: StoredBytes
 
 
-class RegisterDataNode(Message, frozen=True, kw_only=True):
+class RegisterDataNode(LongMessage, frozen=True, kw_only=True):
     """Register a DataNode with all replicas of its nodes.  Answered with ``Done``."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     rack: RackId
     pid: Pid
-    nodes: Annotated[dict[NodeId, Annotated[tuple[HeldBlock, ...], ENTRIES]], FEW]
+    nodes: FewBy[NodeId, Entries[HeldBlock]]
 
 
-class DataNodeHeartbeat(Message, frozen=True, kw_only=True):
+class DataNodeHeartbeat(LongMessage, frozen=True, kw_only=True):
     """A DataNode is alive, with the nodes that are still usable."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     rack: RackId
     nodes: Nodes  #: all other nodes of the rack are lost
@@ -575,13 +545,11 @@ class ReplicationFailed(Event, frozen=True, kw_only=True):
     reason: Text
 
 
-class ReplicasDeleted(Event, frozen=True, kw_only=True):
+class ReplicasDeleted(Event, LongMessage, frozen=True, kw_only=True):
     """A ``DeleteReplicas`` was carried out."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
     node: NodeId
-    blocks: Annotated[tuple[Block, ...], ENTRIES]
+    blocks: Entries[Block]
 
 
 class ReplicaFailed(Event, frozen=True, kw_only=True):
@@ -609,18 +577,16 @@ class ReplicaVerified(Event, frozen=True, kw_only=True):
     reason: Text = ""  #: why it is not sound
 
 
-class BlockReport(Message, frozen=True, kw_only=True):
+class BlockReport(LongMessage, frozen=True, kw_only=True):
     """A node's replicas of the blocks ``first`` to ``last``, both included.  Not answered.
 
     It may be out of date on arrival, so a difference only makes replicas suspect.
     """
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
     node: NodeId
     first: Block
     last: Block
-    held: Annotated[tuple[HeldBlock, ...], ENTRIES]
+    held: Entries[HeldBlock]
 
 
 # Commands: from the NameNode to a DataNode -------------------------------------------------------
@@ -633,32 +599,20 @@ class ReplicateBlock(Command, frozen=True, kw_only=True):
     target: NodeId
 
 
-class DeleteReplicas(Command, frozen=True, kw_only=True):
+class DeleteReplicas(Command, LongMessage, frozen=True, kw_only=True):
     """Delete the replicas of these blocks on ``node``, including those being written."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
     node: NodeId
-    blocks: Annotated[tuple[Block, ...], ENTRIES]
+    blocks: Entries[Block]
 
 
 class VerifyReplica(Command, frozen=True, kw_only=True):
-    """Verify a whole replica.  Answered with ``ReplicaVerified``."""
+    """Verify a whole replica.  Answered with ``ReplicaVerified``, or ``ReplicasDeleted``."""
 
     block: Block
     stored_length: StoredBytes  #: expected length
     node: NodeId
-
-
-class DeleteDamaged(Command, frozen=True, kw_only=True):
-    """Verify a replica again and delete it if it is damaged.
-
-    Answered with ``ReplicasDeleted``, or with ``ReplicaVerified`` if it is not damaged.
-    """
-
-    block: Block
-    stored_length: StoredBytes  #: expected length
-    node: NodeId
+    delete: bool = False  #: delete it if it is damaged
 
 
 class RegisterAgain(Command, frozen=True, kw_only=True):

@@ -44,8 +44,7 @@ from railyard.resourcemanager.core.lifecycles import LIFECYCLES
 from railyard.resourcemanager.interface.events import EVENTS
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import all_recipes
-from railyard.runs.folder import FILES
-from railyard.runs.origin import Origin
+from railyard.runs.folder import FILES, Origin
 from railyard.simulator.behaviour import Behaviour
 
 FOLDER = Path(__file__).parent

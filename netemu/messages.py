@@ -16,21 +16,22 @@ To the emulator, all bytes are the model's.  Between the two ends of a transfer 
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from railyard.cluster.messaging.wire import (
-    ANSWER_BYTES_MAX,
-    ENTRIES,
-    LONG_BYTES_MAX,
     BytesOrInf,
     BytesPerSOrInf,
     CoflowId,
     Command,
     Count,
+    Entries,
+    EntriesBy,
     Event,
     FlowId,
+    LongAnswer,
+    LongMessage,
     Message,
     ModelBytes,
     Name,
@@ -49,7 +50,7 @@ from railyard.netemu.model.network import LinkState
 
 #: More changes than there will ever be.
 NO_CHANGES = 2**62
-Totals = Annotated[dict[Name, Number], ENTRIES]
+Totals = EntriesBy[Name, Number]
 
 
 # To the emulator ---------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ class OpenFlow(Command, frozen=True, kw_only=True):
     given_s: SecondsOrInf = math.inf  #: by default when it comes
 
 
-class ResumeCoflows(Command, frozen=True, kw_only=True):
+class ResumeCoflows(Command, LongMessage, frozen=True, kw_only=True):
     """The coflows of all jobs, after a restart of either side; answered with ``Done``.
 
     Whatever else there is of jobs is over.  Of ``flows``, some may be open, some may be over, and
@@ -98,10 +99,8 @@ class ResumeCoflows(Command, frozen=True, kw_only=True):
     attach.
     """
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    coflows: Annotated[tuple[CoflowId, ...], ENTRIES]
-    flows: Annotated[tuple[OpenFlow, ...], ENTRIES]  #: each of one of these coflows
+    coflows: Entries[CoflowId]
+    flows: Entries[OpenFlow]  #: each of one of these coflows
 
 
 class AttachFlow(Command, frozen=True, kw_only=True):
@@ -156,13 +155,11 @@ class GetNetworkStats(Message, frozen=True, kw_only=True):
     """What has the network done so far?  Answered with ``NetworkStats``."""
 
 
-class NetworkStats(Message, frozen=True, kw_only=True):
+class NetworkStats(LongMessage, frozen=True, kw_only=True):
     """Counters since the cluster's start; see ``netemu.emulator.statistics``.
 
     What an emulator that died had counted in its last second is missing.
     """
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     active_s: Seconds  #: time during which a flow was open
     #: what the racks' links could have carried in that time; inf if one of them is unlimited
@@ -170,13 +167,13 @@ class NetworkStats(Message, frozen=True, kw_only=True):
     #: model bytes carried so far: "local", "rack", "cross_rack" and, of the last, by which way:
     #: "eps", "ocs", "wan"; "client": from and to clients that have a link
     bytes: Totals
-    cross_rack_links: Totals  #: model bytes that each rack's up- and downlink carried
+    cross_rack_links: Totals  #: the same, by each rack's up- and downlink
     ports: Totals = {}  #: the same of optical ports
     #: of links that carry more or less than the topology says: what they carry now, in bytes/s
-    capacities: Annotated[dict[Name, BytesPerSOrInf], ENTRIES] = {}
+    capacities: EntriesBy[Name, BytesPerSOrInf] = {}
     #: pairs of a lateness, in 0.1 ms rounded up (from 10 ms on to two digits), and how many grants
     #: were that late
-    grant_lags: Annotated[tuple[tuple[Count, Count], ...], ENTRIES]
+    grant_lags: Entries[tuple[Count, Count]]
     cpu_samples: Count  #: how often the CPU was looked at, with a flow open
     cpu_saturated: Count  #: how often it was (nearly) fully used then
     flows_opened: Count
@@ -191,47 +188,38 @@ class GetCircuitChanges(Message, frozen=True, kw_only=True):
     after: Number  #: all but the first so many; ``NO_CHANGES``: only how many there were
 
 
-class CircuitChanges(Message, frozen=True, kw_only=True):
+class CircuitChanges(LongMessage, frozen=True, kw_only=True):
     """Changes, the oldest first; a thousand or so at a time."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
     now_s: Seconds  #: on the network's own clock, as the changes' times are
-    changes: Annotated[tuple[CircuitChange, ...], ENTRIES]
+    changes: Entries[CircuitChange]
     seen: Count  #: ask for those after this next
     more: bool  #: there are some already
 
 
 # From the emulator -------------------------------------------------------------------------------
-class Grants(Event, frozen=True, kw_only=True):
+class Grants(Event, LongMessage, frozen=True, kw_only=True):
     """How much of each flow may have been sent in all by now."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    total_bytes: Annotated[dict[FlowId, Number], ENTRIES]  #: flows under way
-    #: flows that may send all their bytes; reported once
-    finished: Annotated[tuple[FlowId, ...], ENTRIES] = ()
+    total_bytes: EntriesBy[FlowId, Number]  #: flows under way
+    finished: Entries[FlowId] = ()  #: flows that may send all their bytes; reported once
 
 
-class LinksObserved(Event, frozen=True, kw_only=True):
+class LinksObserved(Event, LongMessage, frozen=True, kw_only=True):
     """Links between racks that have changed since they were observed last, as they are now."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    links: Annotated[dict[Name, LinkState], ENTRIES]
+    links: EntriesBy[Name, LinkState]
 
 
-class NetworkView(Event, frozen=True, kw_only=True):
+class NetworkView(Event, LongAnswer, frozen=True, kw_only=True):
     """How the network is now."""
 
-    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
-
     now_s: Seconds  #: on the network's own clock
-    links: Annotated[dict[Name, LinkState], ENTRIES]
+    links: EntriesBy[Name, LinkState]
     flows_open: Count
-    circuits: Annotated[tuple[CircuitState, ...], ENTRIES] = ()
+    circuits: Entries[CircuitState] = ()
     #: bytes/s of each open flow, inf where nothing limits it; None if not asked for
-    rates_bytes_per_s: Annotated[dict[FlowId, BytesPerSOrInf], ENTRIES] | None = None
+    rates_bytes_per_s: EntriesBy[FlowId, BytesPerSOrInf] | None = None
 
 
 # Between the two ends of a transfer --------------------------------------------------------------

@@ -7,21 +7,18 @@ reading attempt --ReadOutputs--> shuffle service of the source's rack
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
-
 import msgspec
 
 from railyard.cluster.messaging.wire import (
-    LONG_BYTES_MAX,
-    OF_TASKS,
     AttemptId,
     Checksum,
     Command,
     Count,
+    Entries,
     Event,
     FlowId,
     JobId,
-    Message,
+    LongMessage,
     NodeId,
     Pid,
     StoredBytes,
@@ -100,14 +97,12 @@ class AttemptExited(Event, frozen=True, kw_only=True):
 
 
 # Reading attempt and shuffle service -------------------------------------------------------------
-class ReadOutputs(Message, frozen=True, kw_only=True):
+class ReadOutputs(LongMessage, frozen=True, kw_only=True):
     """Send one partition of these map outputs, as one stream of chunks named after the flow."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     flow: FlowId
     src: NodeId
-    outputs: Annotated[tuple[AttemptId, ...], OF_TASKS]
+    outputs: Entries[AttemptId]
     partition: Tasks
 
 
@@ -118,11 +113,9 @@ class OutputPart(msgspec.Struct, frozen=True):
     checksum: Checksum  #: CRC-32C
 
 
-class OutputsFound(Message, frozen=True, kw_only=True):
+class OutputsFound(LongMessage, frozen=True, kw_only=True):
     """The answer: what will be sent, in the order of the request; or which outputs can't be."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    parts: Annotated[tuple[OutputPart, ...], OF_TASKS] = ()
-    lost: Annotated[tuple[AttemptId, ...], OF_TASKS] = ()  #: if there is any, nothing is sent
+    parts: Entries[OutputPart] = ()
+    lost: Entries[AttemptId] = ()  #: if there is any, nothing is sent
     reason: Text = ""

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from railyard.api.arguments import Advice
     from railyard.api.cluster import Cluster
     from railyard.api.listings import schedulers, topologies
-    from railyard.api.reproduction import Reproduction, reproduce
     from railyard.api.results import Comparison, Picture, Run
-    from railyard.api.studies import compare, simulate
+    from railyard.api.studies import Reproduction, compare, reproduce, simulate
     from railyard.cluster.errors import RailyardError, UsageError, require
     from railyard.jobs.formats import FixedRecords, Lines
     from railyard.jobs.model import Job, Stage
@@ -75,9 +74,8 @@ _MODULE_OF = {
         "api.arguments": "Advice",
         "api.cluster": "Cluster",
         "api.listings": "schedulers topologies",
-        "api.reproduction": "Reproduction reproduce",
         "api.results": "Comparison Picture Run",
-        "api.studies": "compare simulate",
+        "api.studies": "Reproduction compare reproduce simulate",
     }.items()
     for name in names.split()
 }

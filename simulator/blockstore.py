@@ -31,7 +31,6 @@ from railyard.dfs.messages import (
     CompleteFile,
     CreateFile,
     DataNodeHeartbeat,
-    DeleteDamaged,
     DeleteReplicas,
     FileCreated,
     HeldBlock,
@@ -48,7 +47,7 @@ from railyard.dfs.messages import (
     VerifyReplica,
 )
 from railyard.dfs.namenode.core import BlocksStored, FileStored, NameNode, Ticked
-from railyard.dfs.namenode.journal import Journal, NoJournal
+from railyard.dfs.namenode.journal import Journal
 from railyard.dfs.placement import nearest
 from railyard.simulator.clock import EventHeap
 from railyard.simulator.network import SimulatedNetwork
@@ -138,7 +137,7 @@ class BlockStore:
         self.heap = heap
         self.network = network
         self._topology = topology.derived(_unscaled)
-        self.namenode = NameNode(self._topology, journal or NoJournal(), heap.now_s, seed)
+        self.namenode = NameNode(self._topology, journal or Journal(), heap.now_s, seed)
         self.disks = Disks()
         self.down = Outages()  #: nodes whose disks can't be reached now
         self._racks = {rack.id: tuple(n.id for n in rack.nodes) for rack in topology.rack_list()}
@@ -239,7 +238,7 @@ class BlockStore:
             self._replicate(command)
         elif isinstance(command, DeleteReplicas):
             self._delete(command)
-        elif isinstance(command, VerifyReplica | DeleteDamaged):
+        elif isinstance(command, VerifyReplica):
             self._verify(command)
 
     def move(self, wanted: MoveReplica, on_end: OnMoved) -> None:
@@ -266,14 +265,14 @@ class BlockStore:
                 self.disks.remove(block, command.node)
             self.send(ReplicasDeleted(node=command.node, blocks=command.blocks))
 
-    def _verify(self, command: VerifyReplica | DeleteDamaged) -> None:
+    def _verify(self, command: VerifyReplica) -> None:
         """Report whether a replica exists; on simulated disks, nothing else can be wrong."""
         block, node = command.block, command.node
         if node in self.down:
             return
         if self.disks.has(block, node):
             self.send(ReplicaVerified(block=block, node=node, found="sound"))
-        elif isinstance(command, DeleteDamaged):
+        elif command.delete:
             self.send(ReplicasDeleted(node=node, blocks=(block,)))
         else:
             self.send(ReplicaVerified(block=block, node=node, found="damaged", reason="not there"))

@@ -16,7 +16,7 @@ from railyard.benchmarks.attacks._grounds.webclients import WebClients
 from railyard.cluster.faults import ROLES
 from railyard.cluster.messaging.access import Epochs
 from railyard.cluster.runfolder import RunFolder
-from railyard.runs.clusters import DAEMONS
+from railyard.runs.home import DAEMONS
 
 STOPS_S = (1.0, 10.0, 30.0)
 _QUICK = {("NetworkEmulator", 10.0), ("NodeManager", 1.0), ("NameNode", 10.0)}

@@ -40,7 +40,7 @@ from railyard.benchmarks.comparison._pairs import (
 from railyard.experiments.contenders import Contender, rows_of
 from railyard.experiments.statements import Statement, Verdict, statements
 from railyard.runs.figures import COMPARED, Summary
-from railyard.runs.sweep import sweep
+from railyard.runs.simulation import sweep
 
 PAIRS = 200
 SEEDS = (3, 5, SEEDS_MAX)

@@ -10,7 +10,7 @@ from scipy.stats import bootstrap, permutation_test, wilcoxon
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.comparison._pairs import QUIET, Other, Pair, logs, same, slower
-from railyard.experiments.estimates import TOGETHER
+from railyard.experiments.contenders import TOGETHER
 from railyard.runs.figures import COMPARED
 
 PValue = Callable[[list[float]], float]

@@ -13,7 +13,7 @@ from railyard.chaos.report import line_of, summary_lines
 from railyard.chaos.request import ChaosRequest
 from railyard.chaos.runs import Report, run_under_faults, without_faults
 from railyard.cluster.processes import members
-from railyard.runs.session import Session, own_session
+from railyard.runs.clusters import Session, own_session
 from railyard.terminal.progress import View
 
 #: TeraSort, WordCount and a job of three stages.
@@ -52,7 +52,7 @@ def on_a_cluster(
     deadline_s = time.monotonic() + _LEFT_TIMEOUT_S
     while (left := members(cluster)) and time.monotonic() < deadline_s:
         time.sleep(0.05)
-    said = [f"process {pid}" for pid in left]
+    said = [f"process {process.pid}" for process in left]
     if session.folder.path.exists():  # with its sockets
         said.append(str(session.folder.path))
     for line in summary_lines(report):

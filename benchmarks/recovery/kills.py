@@ -28,8 +28,8 @@ from railyard.chaos.report import recoveries
 from railyard.chaos.runs import Report
 from railyard.cluster.errors import ClusterFailed
 from railyard.cluster.faults import KILLS
-from railyard.runs.clusters import daemons_of
-from railyard.runs.session import own_session
+from railyard.runs.clusters import own_session
+from railyard.runs.home import daemons_of
 
 
 def growth_rows(what: str, report: Report) -> list[Row]:

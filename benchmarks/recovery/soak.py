@@ -28,8 +28,8 @@ from railyard.chaos.plan import LiveFault, plan_faults
 from railyard.chaos.targets import Processes
 from railyard.cluster.faults import DEADLY
 from railyard.cluster.topology import Topology
-from railyard.runs.clusters import DAEMONS
-from railyard.runs.session import Session
+from railyard.runs.clusters import Session
+from railyard.runs.home import DAEMONS
 
 #: The last third counts; it is cut into so many slices, whose means are compared: single samples
 #: follow one another too closely for an interval.

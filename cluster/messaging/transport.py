@@ -17,7 +17,7 @@ import itertools
 import logging
 import os
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import zmq
@@ -49,8 +49,8 @@ from railyard.cluster.messaging.sockets import (
     configure_server,
 )
 from railyard.cluster.messaging.wire import (
-    FEW,
     Count,
+    Few,
     Malformed,
     Message,
     Name,
@@ -85,7 +85,7 @@ class Description(Message, frozen=True, kw_only=True):
     requests: Count
     refused: Count  #: number of refused messages, malformed ones included
     #: servers that it waits for a connection to
-    unreachable: Annotated[tuple[Name, ...], FEW] = ()
+    unreachable: Few[Name] = ()
 
 
 class Request(msgspec.Struct, Generic[Received], frozen=True):

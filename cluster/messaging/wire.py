@@ -8,7 +8,7 @@ field.  Values made within a process are not checked.  Nothing is ever unpickled
 
     a header:  [request number, {"type": tag, ...}]
 
-A header's size is limited by its class (``wire_bytes_max``).  Packing a larger one raises an error;
+A header's size is limited by its class: see ``LongMessage``.  Packing a larger one raises an error;
 if one arrives its sender gets a refusal, since the request number is read first.
 
 Modules of messages import ids (``NodeId`` and so on) from here, not from ``cluster.ids``: the types
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgpack
 import msgspec
@@ -37,10 +37,8 @@ from railyard.cluster.errors import (
 
 #: Maximum of one number of bytes: an exbibyte.
 BYTES_MAX = 2**60
-#: Maximum number of tasks of a stage, and so of its partitions, outputs and winners.
+#: Maximum number of tasks of a stage.
 TASKS_MAX = 2**20
-#: Maximum number of entries of a collection that has no limit of its own.
-ENTRIES_MAX = 2**20
 #: Maximum of a time in seconds: three centuries, which a float still resolves to microseconds.
 SECONDS_MAX = 1e10
 
@@ -97,19 +95,22 @@ FlowId = Annotated[ids.FlowId, _ID]
 CoflowId = Annotated[ids.CoflowId, _ID]
 
 # Collections -------------------------------------------------------------------------------------
-#: Limits on the number of entries, as in ``Annotated[tuple[...], OF_TASKS]``.
-OF_TASKS = Meta(max_length=TASKS_MAX)
-ENTRIES = Meta(max_length=ENTRIES_MAX)
+_T = TypeVar("_T")
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+_ENTRIES = Meta(max_length=2**20)
+_FEW = Meta(max_length=2**14)
+Entries = Annotated[tuple[_T, ...], _ENTRIES]
+EntriesBy = Annotated[dict[_K, _V], _ENTRIES]
 #: For collections that grow with the topology or are typed by hand: racks, nodes, stages, paths.
-FEW = Meta(max_length=2**14)
+Few = Annotated[tuple[_T, ...], _FEW]
+FewBy = Annotated[dict[_K, _V], _FEW]
 #: For each replica, the first to the last: its racks.
-ReplicaRacks = Annotated[tuple[Annotated[tuple[RackId, ...], FEW], ...], FEW]
+ReplicaRacks = Few[Few[RackId]]
 #: Maximum size of most messages on the wire; bulk bytes travel in a frame of their own.
 HEADER_BYTES_MAX = 64 * 2**10
-#: Maximum size of requests and events with lists (blocks, outputs) or with a job's source.
+#: The same of a ``LongMessage``.
 LONG_BYTES_MAX = 16 * 2**20
-#: Maximum size of answers with lists: folders' entries, block locations.
-ANSWER_BYTES_MAX = 48 * 2**20
 #: Bytes of a malformed or too large header that are read to find its request number and tag.
 _START_BYTES = 256
 _RequestNumber = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -152,6 +153,18 @@ class Event(Message, frozen=True):
 
 class Command(Message, frozen=True):
     """Something to be done, named in the imperative."""
+
+
+class LongMessage(Message, frozen=True):
+    """A request or an event with lists (blocks, outputs), or with a job's source."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+
+class LongAnswer(Message, frozen=True):
+    """An answer with lists: folders' entries, block locations."""
+
+    wire_bytes_max: ClassVar[int] = 48 * 2**20
 
 
 class Done(Message, frozen=True):

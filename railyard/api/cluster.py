@@ -31,15 +31,13 @@ from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
 from railyard.gateway.address import LOOPBACK, known_url, listen
 from railyard.jobs.model import Job
-from railyard.report.runpage import finish_folder
+from railyard.report.pages import finish_folder
 from railyard.resourcemanager.process.messages import ClusterStatus
-from railyard.runs.clusters import StartedCluster, own_cluster, stop_running
+from railyard.runs.clusters import StartedCluster, connected, own_cluster
 from railyard.runs.files import copy_out, store_file, store_of
-from railyard.runs.home import current_folder
+from railyard.runs.home import current_folder, stop_running
 from railyard.runs.requests import RunRequest
-from railyard.runs.session import connected
-from railyard.runs.summary import Outcome
-from railyard.runs.work import Work, require_well, run_on, work_for
+from railyard.runs.work import SingleJob, Work, require_well, run_on, work_for
 from railyard.terminal.notices import notices_to
 from railyard.terminal.progress import progress_view
 
@@ -335,7 +333,7 @@ class Cluster:
         if request.results is not None and ran.unwritten is None:
             finish_folder(request.results, ran.summary, self.config.topology)
         require_well(ran, work.name)
-        output = ran.outcome.output if isinstance(ran.outcome, Outcome) else None
+        output = work.outputs[-1] if isinstance(work, SingleJob) else None
         if "figures_error" in ran.summary:
             notices.append(ran.summary["figures_error"])
         return run_of(ran.summary, request.results, output)

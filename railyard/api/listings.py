@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import msgspec
 
-from railyard.api.notebooks import data_frame, html_table
+from railyard.api.results import data_frame, html_table
 from railyard.cluster.acceptance import meanings
 from railyard.cluster.topology import load_topology, topology_names
 from railyard.cluster.units import format_number

@@ -7,7 +7,10 @@ was none of.  Keys that are not named here are in ``Run.summary``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import html
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from railyard.api.notebooks import data_frame, html_table, preformatted, printed
-from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.errors import UsageError, printable, unknown_name
 from railyard.cluster.units import format_count, format_duration, format_size
 from railyard.experiments.contenders import CLOCK_WORDS, Row
 from railyard.experiments.statements import Statement, as_json, statements
@@ -27,19 +29,69 @@ from railyard.report.pictures import (
     completion_panels,
     draw_bars,
     draw_cdf,
+    draw_run,
     panels_of,
     render,
     themed,
 )
 from railyard.report.recordedrun import Results
-from railyard.report.timeline import draw_run
 from railyard.runs.figures import METRICS, is_trusted
-from railyard.runs.outputfile import naming, write_json
+from railyard.runs.folder import naming, write_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
+
+_CELL_LETTERS_MAX = 1000
+
+
+def data_frame(rows: Iterable[dict[str, Any]]) -> DataFrame:
+    """A frame of these rows; pandas is an extra: ``pip install railyard[pandas]``."""
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        raise UsageError("to_pandas: pandas is missing: pip install railyard[pandas]") from None
+    return DataFrame(list(rows))
+
+
+def html_table(rows: Iterable[Sequence[Any]], heading: Sequence[str] = ()) -> str:
+    """A table; the first of a row is its name, unless there is a heading."""
+    head = "".join(map(_heading, heading))
+    body = "".join(
+        "<tr>"
+        + "".join(
+            _cell(value) if heading or at else _heading(value) for at, value in enumerate(row)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return f"<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"
+
+
+def printed(show: Callable[[], object]) -> str:
+    """What a function prints."""
+    written = io.StringIO()
+    with redirect_stdout(written):
+        show()
+    return written.getvalue().rstrip("\n")
+
+
+def preformatted(text: str) -> str:
+    """Text as HTML that keeps its columns."""
+    return f"<pre style='line-height:1.2'>{html.escape(text)}</pre>"
+
+
+def _heading(name: str) -> str:
+    return f"<th style='text-align:left'>{html.escape(name)}</th>"
+
+
+def _cell(value: Any) -> str:
+    text = ", ".join(value) if isinstance(value, tuple) else str(value)
+    return f"<td style='text-align:left'>{html.escape(printable(text, _CELL_LETTERS_MAX))}</td>"
+
+
+# The runs -----------------------------------------------------------------------------------------
 _KINDS = ("png", "svg")
 #: What says which run a row is of.
 _KEYS = ("scheduler", "flow_scheduler", "clock", "seed")
@@ -420,7 +472,7 @@ class Comparison:
 
         Raises ``UsageError`` without ``out=``, since the runs left no files then.
         """
-        from railyard.report.comparisonpage import write_page
+        from railyard.report.pages import write_page
 
         if self.folder is None:
             raise UsageError("write_page: the runs left no files: need out=FOLDER")
@@ -432,7 +484,7 @@ class Comparison:
         write_json(as_json(self.rows), Path(file))
 
     def __str__(self) -> str:
-        from railyard.experiments.comparisontable import show
+        from railyard.experiments.statements import show
 
         return printed(lambda: show(self.rows, self.title))
 

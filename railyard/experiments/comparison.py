@@ -44,8 +44,7 @@ from railyard.runs.files import Localized
 from railyard.runs.folder import EVENTS
 from railyard.runs.requests import RunRequest, Workers
 from railyard.runs.room import require_memory_for, require_room_for_mix
-from railyard.runs.simulation import VirtualRun, run_virtually, say_what_is_coarse
-from railyard.runs.sweep import sweep
+from railyard.runs.simulation import VirtualRun, run_virtually, say_what_is_coarse, sweep
 from railyard.runs.work import SeveralJobs, run_on, session_for
 from railyard.runs.workloads import (
     is_simulators,

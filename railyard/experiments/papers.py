@@ -28,11 +28,9 @@ from railyard.experiments.figures import (
     Known,
     Line,
     Setup,
-    lines,
-)
-from railyard.experiments.measures import (
     WhichJobs,
     in_range,
+    lines,
     measures_of,
     named,
     topology_named,

@@ -10,13 +10,19 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from railyard.cluster.errors import require
-from railyard.cluster.units import format_duration, format_number
+from railyard.cluster.ids import NodeId, rack_of
+from railyard.cluster.units import format_count, format_duration, format_number
 from railyard.experiments.contenders import Row
 from railyard.experiments.statements import Statements
 from railyard.gateway.page.theme import Theme
+from railyard.report.recordedrun import LinkLoads, Outcome, Results, link_kind, natural
 from railyard.runs.figures import Metric
 
 if TYPE_CHECKING:
@@ -250,3 +256,213 @@ def draw_bars(rows: Sequence[Row], metric: Metric, said: Statements, theme: Them
     axes.set_title(metric.title)
     axes.set_xlabel(unit.name)
     return figure
+
+
+# A run over time ----------------------------------------------------------------------------------
+def _title_rows(axes: Axes, rows: int, title: str, theme: Theme) -> None:
+    """Prepare a panel of rows, the first on top, with a title."""
+    axes.set_title(title, fontsize=8.8, fontweight="normal", color=theme.muted, pad=4)
+    axes.set_ylim(rows - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x")
+    axes.spines["left"].set_visible(False)
+
+
+def draw_links(axes: Axes, loads: LinkLoads, theme: Theme) -> None:
+    """Draw a row for each link."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    names = loads.links
+    mesh = axes.pcolormesh(
+        loads.edges_s,
+        [row - 0.5 for row in range(len(names) + 1)],
+        loads.loads * 100,
+        cmap=LinearSegmentedColormap.from_list("load", theme.heat),
+        vmin=0,
+        vmax=100,
+        rasterized=True,
+    )
+    title = "load of the racks' links: up is out of the rack, down into it"
+    _title_rows(axes, len(names), title, theme)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(visible=False)
+    step = -(-len(names) // 20)
+    axes.set_yticks(range(0, len(names), step), names[::step], fontsize=7.5)
+    row = 0
+    for _, same in groupby(names, key=lambda name: link_kind(name)[:2]):
+        row += len(list(same))
+        if row < len(names):
+            axes.axhline(row - 0.5, color=theme.ground, linewidth=2.5)
+    beside = axes.inset_axes((1.008, 0.0, 0.011, 1.0))
+    bar = axes.figure.colorbar(mesh, cax=beside)
+    bar.set_ticks([0, 50, 100], labels=["idle", "50 %", "full"], fontsize=8)
+    bar.ax.tick_params(length=0)
+    bar.outline.set_visible(False)
+
+
+# The whole run ------------------------------------------------------------------------------------
+#: More names of jobs would not be readable.
+_NAMED_MAX = 28
+_MAP_STRENGTH = 0.5
+#: So many bars or more are drawn as a bitmap: as vectors they would make the file large.
+_RASTER_FROM = 1500
+_HATCHES: dict[Outcome, str | None] = {
+    "counted": None,
+    "taken": "///",
+    "not taken": "....",
+    "lost": "xxxxx",
+}
+
+
+def draw_run(results: Results, until_s: float, theme: Theme) -> Figure:
+    """Jobs on top, slots below them; then reservations, circuits and links, where there are any."""
+    jobs = results.summary["jobs"]
+    slots = sum(results.nodes.values())
+    ports = sorted({circuit.src for circuit in results.circuits}, key=natural)
+    loads = results.loads()
+    colours = _job_colours([job["name"] for job in jobs], theme)
+    panels: list[tuple[float, Callable[[Axes], None]]] = [
+        (_jobs_height(len(jobs)), partial(_jobs, results=results, colours=colours, theme=theme))
+    ]
+    if results.attempts:
+        draw = partial(_slots, results=results, colours=colours, theme=theme)
+        panels.append((max(1.4, min(4.2, slots * 0.085)), draw))
+    if results.reservations:
+        draw = partial(_waiting, results=results, colours=colours, theme=theme)
+        panels.append((1.0, draw))
+    if ports:
+        draw = partial(_circuits, results=results, ports=ports, theme=theme)
+        panels.append((max(0.6, min(2.5, len(ports) * 0.17)), draw))
+    if loads is not None:
+        height = max(1.0, min(3.6, 0.115 * len(loads.links)))
+        panels.append((height, partial(draw_links, loads=loads, theme=theme)))
+    heights = [height for height, _ in panels]
+    figure = new_figure(10.0, sum(heights) + 0.32 * len(panels) + 0.4)
+    every = figure.subplots(len(panels), 1, sharex=True, height_ratios=heights, squeeze=False)
+    for axes, (_, draw_panel) in zip(every[:, 0], panels, strict=True):
+        draw_panel(axes)
+    every[-1, 0].set_xlim(0, until_s)
+    every[-1, 0].set_xlabel("seconds since the first submission")
+    return figure
+
+
+_Colours = dict[str, tuple[float, float, float]]
+
+
+def _jobs_height(jobs: int) -> float:
+    return max(0.5, min(jobs, 40) * (0.17 if jobs <= _NAMED_MAX else 0.05))
+
+
+def _jobs(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None:
+    jobs = results.summary["jobs"]
+    for row, job in enumerate(jobs):
+        begin_s = job["submitted_s"] - results.begin_s
+        if job["finished_s"] is not None:
+            end_s = job["finished_s"] - results.begin_s
+            axes.plot(
+                [begin_s, end_s],
+                [row, row],
+                color=colours[job["name"]],
+                linewidth=3.2 if len(jobs) <= _NAMED_MAX else 1.0,
+                solid_capstyle="butt",
+            )
+    named = len(jobs) <= _NAMED_MAX
+    axes.set_yticks(range(len(jobs)) if named else [], [j["name"] for j in jobs] if named else [])
+    if named:
+        for label, job in zip(axes.get_yticklabels(), jobs, strict=True):
+            label.set_color(colours[job["name"]])
+            label.set_fontsize(7.5)
+    _title_rows(axes, len(jobs), f"{format_count(len(jobs), 'job')}, from submission to end", theme)
+
+
+def _slots(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None:
+    first: dict[str, int] = {}
+    rows = 0
+    for node, slots in results.nodes.items():
+        first[node], rows = rows, rows + slots
+    raster = len(results.attempts) > _RASTER_FROM
+    for held in results.attempts:
+        colour = colours[held.job]
+        axes.barh(
+            first[held.node] + held.lane,
+            held.end_s - held.begin_s,
+            left=held.begin_s,
+            height=0.84 if rows <= 120 else 1.0,
+            color=_towards(colour, theme, _MAP_STRENGTH) if held.first_stage else colour,
+            hatch=_HATCHES[held.outcome],
+            edgecolor="none" if held.outcome == "counted" else theme.ground,
+            linewidth=0,
+            rasterized=raster,
+        )
+    ticks, names = [], []
+    for rack, nodes in groupby(results.nodes, key=lambda node: rack_of(NodeId(node))):
+        own = list(nodes)
+        begin, end = first[own[0]], first[own[-1]] + results.nodes[own[-1]]
+        ticks.append((begin + end - 1) / 2)
+        names.append(rack)
+        if begin:
+            axes.axhline(begin - 0.5, color=theme.line, linewidth=0.7)
+    step = -(-len(names) // 16)
+    axes.set_yticks(ticks[::step], names[::step], fontsize=8)
+    title = f"{format_count(rows, 'slot')}: maps pale, reduces strong, failed or killed crossed"
+    if any(held.outcome in ("taken", "not taken") for held in results.attempts):
+        title += "; of outputs that were kept, those taken striped, others dotted"
+    _title_rows(axes, rows, title, theme)
+
+
+def _waiting(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None:
+    """How many attempts of each job wait for a slot, one job on top of the other."""
+    changes: dict[str, list[tuple[float, int]]] = {}
+    for one in results.reservations:
+        changes.setdefault(one.job, []).extend(((one.begin_s, 1), (one.end_s, -1)))
+    times_s = np.unique([at_s for each in changes.values() for at_s, _ in each])
+    counts = np.zeros((len(changes), len(times_s)))
+    for number, each in enumerate(changes.values()):
+        at = np.searchsorted(times_s, [at_s for at_s, _ in each])
+        np.add.at(counts[number], at, [by for _, by in each])
+    counts = counts.cumsum(axis=1)
+    axes.stackplot(times_s, counts, colors=[colours[job] for job in changes], step="post")
+    most = int(counts.sum(axis=0).max())
+    title = f"attempts that have no slot yet, {most} at most, in the colour of their job"
+    _title_rows(axes, most, title, theme)
+    axes.set_ylim(0, max(most, 1))
+
+
+def _circuits(axes: Axes, results: Results, ports: Sequence[str], theme: Theme) -> None:
+    racks = sorted({end for c in results.circuits for end in (c.src, c.dst)}, key=natural)
+    colours = _job_colours(racks, theme)
+    raster = len(results.circuits) > _RASTER_FROM
+    for circuit in results.circuits:
+        axes.barh(
+            ports.index(circuit.src),
+            circuit.end_s - circuit.begin_s,
+            left=circuit.begin_s,
+            height=0.8,
+            color=colours[circuit.dst],
+            linewidth=0,
+            rasterized=raster,
+        )
+    step = -(-len(ports) // 16)
+    axes.set_yticks(range(0, len(ports), step), ports[::step], fontsize=8)
+    title = "circuits of each rack's outgoing port, in the colour of the rack they lead to"
+    _title_rows(axes, len(ports), title, theme)
+
+
+def _job_colours(names: Sequence[str], theme: Theme) -> dict[str, tuple[float, float, float]]:
+    """A colour for each job: neighbours in the list differ."""
+    from matplotlib.colors import to_rgb
+
+    return {name: to_rgb(theme.jobs[number % len(theme.jobs)]) for number, name in enumerate(names)}
+
+
+def _towards(
+    colour: tuple[float, float, float], theme: Theme, strength: float
+) -> tuple[float, float, float]:
+    """A colour mixed with the background."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (
+        part * strength + ground * (1 - strength)
+        for part, ground in zip(colour, to_rgb(theme.ground), strict=True)
+    )
+    return red, green, blue

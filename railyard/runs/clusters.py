@@ -1,8 +1,11 @@
-"""Clusters of real processes: started, and stopped whatever happens in between.
+"""Clusters of real processes, started and stopped whatever happens; and sessions with them.
 
 The cluster's supervisor is a process of its own session: Ctrl-C on a terminal does not reach it.
 It ends when the lifeline, a pipe that this process holds open, closes: also when this process is
 killed.  A cluster that is left running has no lifeline.
+
+While a command waits, its session reads the run folder ten times a second, so that it reports which
+daemon died, not just a request without an answer.
 """
 
 from __future__ import annotations
@@ -15,14 +18,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import railyard
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.errors import ClusterFailed, UsageError
+from railyard.cluster.errors import ClusterFailed, PeerLost, UsageError
 from railyard.cluster.machine import (
     Exhausted,
     allowed_descriptors,
@@ -31,21 +34,28 @@ from railyard.cluster.machine import (
     free_bytes,
     is_full,
 )
-from railyard.cluster.processes import marked, signal_member
+from railyard.cluster.messaging.lastinglink import LastingLink
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.processes import allow_many_descriptors, marked
 from railyard.cluster.runfolder import RunFolder
+from railyard.cluster.supervisor import STARTED_AGAIN
 from railyard.cluster.topology import Topology
-from railyard.runs import home as clusters
+from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
+from railyard.runs.home import (
+    CENTRAL,
+    STOP_TIMEOUT_S,
+    current_folder,
+    dead_current_folder,
+    forget,
+    new_folder,
+    wait_until_dead,
+)
 from railyard.runs.room import require_memory
 from railyard.terminal import interrupts
 from railyard.terminal.interrupts import deferred
 
-#: Roles of daemons that a cluster can't do without.
-CENTRAL = ("ResourceManager", "NameNode", "NetworkEmulator")
-#: Roles of all daemons; a run folder's processes are also their helpers and attempts.
-DAEMONS = (*CENTRAL, "DataNode", "NodeManager", "Gateway")
-#: A little more than the supervisor itself allows for starting and stopping.
+#: A little more than the supervisor itself allows for starting.
 _START_TIMEOUT_S = 40.0
-_STOP_TIMEOUT_S = 10.0
 _LOG_TAIL_LINES = 12
 #: Twenty times those of the largest published set-up.
 _RACKS_MAX = 1000
@@ -140,11 +150,11 @@ class StartedCluster:
                 with contextlib.suppress(ProcessLookupError):
                     self._process.send_signal(signal.SIGTERM)
                 try:
-                    self._process.wait(_STOP_TIMEOUT_S)
+                    self._process.wait(STOP_TIMEOUT_S)
                 except subprocess.TimeoutExpired:
                     self._process.kill()
                     self._process.wait()
-            clusters.forget(self.folder)
+            forget(self.folder)
 
     def _start_failure(self, reason: str) -> str:
         if free_bytes(self.folder.path) == 0:
@@ -152,14 +162,6 @@ class StartedCluster:
             reason += f" ({cause_of(full, self.folder.path)})"
         names = [row["name"] for row in self.folder.deaths()] or ["supervisor"]
         return f"the cluster did not start: {reason}{log_tail(self.folder, names[0])}"
-
-
-def _require_few_racks(topology: Topology) -> None:
-    """Raise ``UsageError`` for more processes than anybody starts on purpose."""
-    racks = topology.racks.count
-    if racks > _RACKS_MAX:
-        right = f"need at most {_RACKS_MAX}, or railyard simulate, which has no such limit"
-        raise UsageError(f"{topology.name} has {racks} racks, with two processes each: {right}")
 
 
 def require_descriptors(topology: Topology) -> None:
@@ -200,13 +202,16 @@ def leave_running(config: ClusterConfig) -> StartedCluster:
 @contextmanager
 def _starting(config: ClusterConfig, *, leave_running: bool) -> Iterator[StartedCluster]:
     """Start a cluster, which is stopped if the block breaks off."""
-    _require_few_racks(config.topology)
-    require_descriptors(config.topology)
-    require_memory(config.topology, config.topology.name, tasks=0)
+    topology, racks = config.topology, config.topology.racks.count
+    if racks > _RACKS_MAX:
+        right = f"need at most {_RACKS_MAX}, or railyard simulate, which has no such limit"
+        raise UsageError(f"{topology.name} has {racks} racks, with two processes each: {right}")
+    require_descriptors(topology)
+    require_memory(topology, topology.name, tasks=0)
     started: StartedCluster | None = None
     try:
         with deferred():
-            folder, alive = clusters.new_folder(current=leave_running)
+            folder, alive = new_folder(current=leave_running)
             started = StartedCluster(folder, config)
             started.spawn(alive, leave_running=leave_running)
         yield started
@@ -214,31 +219,6 @@ def _starting(config: ClusterConfig, *, leave_running: bool) -> Iterator[Started
         if started is not None:
             started.stop()
         raise
-
-
-def stop_running(folder: RunFolder) -> None:
-    """End a cluster that was left running, from any process, and remove its folder."""
-    pid, cluster = _supervisor_pid(folder), folder.id
-    if pid is not None and cluster is not None and signal_member(cluster, pid, signal.SIGTERM):
-        clusters.wait_until_dead(folder, _STOP_TIMEOUT_S)
-    clusters.forget(folder)
-
-
-def _supervisor_pid(folder: RunFolder) -> int | None:
-    """The pid of a live cluster's supervisor, which may be starting at this moment."""
-    deadline_s = time.monotonic() + _STOP_TIMEOUT_S
-    while time.monotonic() < deadline_s and not clusters.wait_until_dead(folder, 0):
-        for row in folder.processes():
-            if row["role"] == "Supervisor":
-                return int(row["pid"])
-        time.sleep(0.01)
-    return None
-
-
-def daemons_of(folder: RunFolder) -> list[dict[str, Any]]:
-    """The daemons, each as it was started last: role, name, pid."""
-    latest = {row["name"]: row for row in folder.processes() if row["role"] in DAEMONS}
-    return list(latest.values())
 
 
 def log_tail(folder: RunFolder, name: str) -> str:
@@ -251,3 +231,116 @@ def log_tail(folder: RunFolder, name: str) -> str:
         return ""
     shown = "\n    ".join(lines[-_LOG_TAIL_LINES:])
     return f"\n  the end of the log of {name}:\n    {shown}"
+
+
+# Sessions -----------------------------------------------------------------------------------------
+_WATCH_PERIOD_S = 0.1
+#: How long after a lost connection the supervisor may take to say which daemon died.
+_DEATH_NOTICE_S = 1.5
+
+
+class Session:
+    """Links to a cluster's daemons; notices when one of them dies."""
+
+    def __init__(self, folder: RunFolder, config: ClusterConfig) -> None:
+        require_descriptors(config.topology)
+        allow_many_descriptors()
+        self.folder = folder
+        self.config = config
+        self.transport = Transport(folder)
+        self.reactor = self.transport.reactor
+        #: called with {"role":, "name":, "pid":, "how":, "next":} when a daemon has died
+        self.on_death: Callable[[dict[str, Any]], None] = lambda _: None
+        self._links: dict[str, LastingLink] = {}
+        self._deaths_before = self._deaths_seen = len(folder.deaths())
+        self.reactor.call_every(_WATCH_PERIOD_S, self._watch)
+
+    def link(self, name: str) -> LastingLink:
+        """The link to a central daemon that single requests share."""
+        if name not in self._links:
+            self._links[name] = LastingLink(self.transport, name)
+        return self._links[name]
+
+    def status(self) -> ClusterStatus:
+        """What the ResourceManager knows of its nodes and jobs."""
+        return self.link("resourcemanager").ask(GetClusterStatus(), ClusterStatus)
+
+    def deaths(self) -> list[dict[str, Any]]:
+        """The daemons that died during this session: role, name, pid, how, next."""
+        return self.folder.deaths()[self._deaths_before :]
+
+    def close(self) -> None:
+        """Close all links."""
+        self.transport.close()
+
+    def explain(self, lost: PeerLost) -> Exception:
+        """Why a connection was lost: the death of a daemon, if there was one."""
+        deadline_s = time.monotonic() + _DEATH_NOTICE_S
+        while time.monotonic() < deadline_s:
+            try:
+                self._watch()
+            except ClusterFailed as death:
+                return death
+            time.sleep(0.02)
+        return lost
+
+    def _watch(self) -> None:
+        interrupts.check()
+        deaths = self.folder.deaths()
+        for death in deaths[self._deaths_seen :]:
+            self._deaths_seen += 1
+            if death["role"] in CENTRAL and death["next"] != STARTED_AGAIN:
+                who = f"the {death['role']} (process {death['pid']}) died: {death['how']}"
+                log = log_tail(self.folder, death["name"])
+                raise ClusterFailed(f"{who}; the cluster can't go on without it{log}")
+            self.on_death(death)
+        if wait_until_dead(self.folder, 0):
+            raise ClusterFailed(_how_it_stopped(self.folder))
+
+
+def _how_it_stopped(folder: RunFolder) -> str:
+    try:
+        if not any(said["event"] == "stopped" for said in supervisor_events(folder)):
+            return "the cluster's supervisor died, and all of the cluster with it"
+    except FileNotFoundError:
+        pass  # whoever stopped it has removed the folder
+    return "the cluster was stopped"
+
+
+@contextmanager
+def connected(folder: RunFolder, config: ClusterConfig) -> Iterator[Session]:
+    """A session for as long as the block runs; a lost connection is explained."""
+    session = Session(folder, config)
+    try:
+        yield session
+    except PeerLost as lost:
+        raise session.explain(lost) from lost
+    finally:
+        session.close()
+
+
+@contextmanager
+def running_session() -> Iterator[Session]:
+    """A session with the cluster that is up; raises ``UsageError`` if there is none."""
+    folder = current_folder()
+    if folder is None:
+        raise UsageError("no cluster is up: railyard up starts one" + _what_became_of_it())
+    with connected(folder, ClusterConfig.load(folder)) as session:
+        yield session
+
+
+@contextmanager
+def own_session(config: ClusterConfig) -> Iterator[Session]:
+    """A session with a cluster that is started for it alone."""
+    with own_cluster(config) as cluster:
+        cluster.wait_until_ready()
+        with connected(cluster.folder, config) as session:
+            yield session
+
+
+def _what_became_of_it() -> str:
+    folder = dead_current_folder()
+    for death in folder.deaths() if folder else []:
+        if death["role"] in CENTRAL and death["next"] != STARTED_AGAIN:
+            return f" (the last one ended when its {death['role']} died: {death['how']})"
+    return ""

@@ -22,7 +22,6 @@ from railyard.cluster.units import (
     size_unit,
     time_unit,
 )
-from railyard.jobs.operators import COUNTED
 
 Summary = dict[str, Any]
 
@@ -127,6 +126,8 @@ def figure_unit(name: str, value: float) -> Unit:
 
 def own_counters(job: Mapping[str, Any]) -> dict[str, int]:
     """What a job's own code counted, without what is counted of every job."""
+    from railyard.jobs.operators import COUNTED  # and all that jobs are written with
+
     return {
         name: count
         for name, count in job.get("counters", {}).items()

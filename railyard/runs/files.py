@@ -31,9 +31,9 @@ from railyard.jobs.inputs import STORE_PREFIX, expanded, split_input
 from railyard.jobs.workloads.mixes import Mix
 from railyard.resourcemanager.interface.forecast import Forecast
 from railyard.resourcemanager.process.messages import DataPlan, PlanData
+from railyard.runs.clusters import Session, connected
 from railyard.runs.home import current_folder
 from railyard.runs.room import require_room_for_file
-from railyard.runs.session import Session, connected
 from railyard.terminal.interrupts import deferred
 
 #: In place of a local path: standard input or output.

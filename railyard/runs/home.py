@@ -19,15 +19,18 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import stat
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from railyard.cluster.errors import RailyardError, UsageError
 from railyard.cluster.machine import unusable
+from railyard.cluster.processes import kill_members, signal_member
 from railyard.cluster.runfolder import PREFIX, RunFolder
 
 _NAME = "clusters"
@@ -144,7 +147,7 @@ def folder_named(name: str) -> RunFolder | None:
     if place is None or not name.startswith(PREFIX) or "/" in name:
         return None
     folder = RunFolder(place / name)
-    return folder if folder.path.is_dir() and folder.is_ours() and _lives(folder.path) else None
+    return folder if folder.path.is_dir() and folder.id and _lives(folder.path) else None
 
 
 def dead_current_folder() -> RunFolder | None:
@@ -194,7 +197,7 @@ def _current(place: Path) -> RunFolder | None:
         return None
     folder = RunFolder(place / name)
     try:
-        return folder if folder.is_ours() else None
+        return folder if folder.id else None
     except OSError as error:
         raise UsageError(f"{folder.path}: cannot be read: {error.strerror}") from None
 
@@ -230,8 +233,6 @@ def _end(folder: RunFolder) -> None:
     cluster = folder.id
     if cluster is None:
         return
-    from railyard.cluster.processes import kill_members  # and ZeroMQ
-
     left = ", ".join(map(str, kill_members(cluster, _END_TIMEOUT_S)))
     if left or not wait_until_dead(folder, _UNLOCK_TIMEOUT_S):
         who = f"process {left}" if left else f"whoever has locked {folder.path / _ALIVE}"
@@ -268,3 +269,37 @@ def _locked(place: Path) -> Iterator[None]:
         yield
     finally:
         os.close(file)
+
+
+# Daemons ------------------------------------------------------------------------------------------
+#: Roles of daemons that a cluster can't do without.
+CENTRAL = ("ResourceManager", "NameNode", "NetworkEmulator")
+#: Roles of all daemons; a run folder's processes are also their helpers and attempts.
+DAEMONS = (*CENTRAL, "DataNode", "NodeManager", "Gateway")
+#: A little more than the supervisor itself allows for stopping.
+STOP_TIMEOUT_S = 10.0
+
+
+def daemons_of(folder: RunFolder) -> list[dict[str, Any]]:
+    """The daemons, each as it was started last: role, name, pid."""
+    latest = {row["name"]: row for row in folder.processes() if row["role"] in DAEMONS}
+    return list(latest.values())
+
+
+def stop_running(folder: RunFolder) -> None:
+    """End a cluster that was left running, from any process, and remove its folder."""
+    pid, cluster = _supervisor_pid(folder), folder.id
+    if pid is not None and cluster is not None and signal_member(cluster, pid, signal.SIGTERM):
+        wait_until_dead(folder, STOP_TIMEOUT_S)
+    forget(folder)
+
+
+def _supervisor_pid(folder: RunFolder) -> int | None:
+    """The pid of a live cluster's supervisor, which may be starting at this moment."""
+    deadline_s = time.monotonic() + STOP_TIMEOUT_S
+    while time.monotonic() < deadline_s and not wait_until_dead(folder, 0):
+        for row in folder.processes():
+            if row["role"] == "Supervisor":
+                return int(row["pid"])
+        time.sleep(0.01)
+    return None

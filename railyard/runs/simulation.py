@@ -1,20 +1,28 @@
 """Jobs in virtual time: a workload under one scheduler, and a folder as an emulated run has it.
 
-Everything a run is made of is in ``VirtualRun``, which can be sent to another process or machine.
+Everything a run is made of is in ``VirtualRun``, which can be sent to another process or machine:
+``sweep`` spreads many runs over this machine's cores, or over a cluster of Dask's or Ray's.
+Results come back in the order of the runs.  Runs share nothing, so where they ran and how many at a
+time changes no result.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.faults import Fault
+from railyard.cluster.processes import die_with_parent
 from railyard.cluster.topology import Topology
 from railyard.cluster.units import format_duration
 from railyard.jobs.plan import default_reduces
@@ -23,8 +31,9 @@ from railyard.jobs.workloads.mixes import Defaults
 from railyard.jobs.workloads.model import Workload
 from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.runs.config import warn_of_missing_circuits
-from railyard.runs.folder import EVENTS, NetworkRecord, save_results
-from railyard.runs.requests import RunRequest
+from railyard.runs.folder import EVENTS, save_results
+from railyard.runs.networkwatch import VirtualWatch
+from railyard.runs.requests import RunRequest, Workers
 from railyard.runs.room import require_memory_for
 from railyard.runs.workloads import (
     is_simulators,
@@ -37,8 +46,11 @@ from railyard.simulator.behaviour import Behaviour, Coarse, coarsened
 from railyard.simulator.clock import few_collections
 from railyard.simulator.faults import parse_faults
 from railyard.simulator.simulation import Simulation
-from railyard.terminal.notices import State, Watch, notice, watching
+from railyard.terminal import interrupts
+from railyard.terminal.notices import State, Watch, notice, steps_done, watching
 
+T = TypeVar("T")
+R = TypeVar("R")
 #: Random faults end at most so many seconds after the last job came.
 _FAULTS_AFTER_S = 60.0
 
@@ -65,6 +77,13 @@ class VirtualRun:
             return self
         return replace(self, workload=coarse.workload, behaviour=coarse.behaviour, coarse=coarse)
 
+    def all_faults(self) -> Sequence[Fault]:
+        """Its faults; raises ``UsageError`` for invalid ones."""
+        if self.faults is None:
+            return ()
+        end_s = max(job.submit_s for job in self.workload.jobs) + _FAULTS_AFTER_S
+        return parse_faults(self.faults, self.config.topology, end_s)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
@@ -87,7 +106,7 @@ def simulate(
     shown: Callable[[Simulation], AbstractContextManager[Watch | None]] = lambda _: nullcontext(),
 ) -> Simulated:
     """Simulate; ``shown`` gives a function that is called after every event."""
-    faults, log = _faults(run), None
+    faults, log = run.all_faults(), None
     if run.results is not None:
         run.results.mkdir(parents=True)
         log = EventLog(run.results / EVENTS, run.config, buffered=True)
@@ -99,8 +118,16 @@ def simulate(
         simulation.driver.measure_with(time.perf_counter)
         network = None if log is None else VirtualWatch(simulation)
         with shown(simulation) as watch, few_collections():
+            calls = [] if watch is None else [watch]
+            if network is not None:
+                calls.append(network.sample)
+
+            def after_each(_: Simulation) -> None:
+                for call in calls:
+                    call()
+
             begun_s = time.process_time()
-            simulation.run(_both(watch, None if network is None else network.sample))
+            simulation.run(after_each)
             cpu_s = time.process_time() - begun_s
     finally:
         if log is not None:
@@ -109,7 +136,8 @@ def simulate(
     if run.coarse is not None:
         summary["coarse"] = run.coarse.as_row()
     if run.results is not None and network is not None:
-        save_results(run.results, summary, network.finish())
+        network.sample_links()
+        save_results(run.results, summary, network)
     return Simulated(simulation=simulation, summary=summary, cpu_s=cpu_s)
 
 
@@ -117,57 +145,6 @@ def say_what_is_coarse(runs: Iterable[VirtualRun]) -> None:
     """Say how runs were made coarser, one line for all that are equally so."""
     for line in dict.fromkeys(str(run.coarse) for run in runs if run.coarse is not None):
         notice(line)
-
-
-def require_faults(run: VirtualRun) -> None:
-    """Raise ``UsageError`` for invalid faults."""
-    _faults(run)
-
-
-def _faults(run: VirtualRun) -> Sequence[Fault]:
-    if run.faults is None:
-        return ()
-    end_s = max(job.submit_s for job in run.workload.jobs) + _FAULTS_AFTER_S
-    return parse_faults(run.faults, run.config.topology, end_s)
-
-
-def _both(first: Watch | None, second: Watch | None) -> Callable[[Simulation], None]:
-    """A function that calls both, of which either may be missing."""
-
-    def both(_: Simulation) -> None:
-        for one in watches:
-            one()
-
-    watches = [one for one in (first, second) if one is not None]
-    return both
-
-
-class VirtualWatch:
-    """Keeps a record of a simulation's network while it runs."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
-        self._record = NetworkRecord(simulation.config)
-        self._changes_seen = 0
-
-    def sample(self) -> None:
-        """To be called after every event."""
-        if self._record.has_circuits:
-            fabric = self._simulation.network.fabric
-            self._changes_seen, changes = fabric.circuit_changes(self._changes_seen)
-            self._record.take_circuits(changes)
-        if self._record.wants(self._simulation.heap.now_s):
-            self._take_links()
-
-    def finish(self) -> NetworkRecord:
-        """The record, once all is over."""
-        self._take_links()
-        return self._record
-
-    def _take_links(self) -> None:
-        fabric = self._simulation.network.fabric
-        carried, now = fabric.bytes_by_link(), fabric.changed_capacities()
-        self._record.take_links(self._simulation.heap.now_s, carried, now)
 
 
 def simulate_jobs(request: RunRequest) -> Simulated:
@@ -223,3 +200,112 @@ def _shown(run: Simulation) -> Iterator[Watch]:
 
     with watching(state) as watch:
         yield watch
+
+
+# Many runs ----------------------------------------------------------------------------------------
+def sweep(
+    run: Callable[[T], R],
+    items: Sequence[T],
+    *,
+    on: Workers | None = None,
+    workers: int | None = None,
+) -> list[R]:
+    """Do ``run(item)`` for all, on this machine unless ``on`` says where.
+
+    Raises ``UsageError`` for a library that is missing and for an address that nobody answers at;
+    whatever a run raises.
+    """
+    if on is None and (len(items) == 1 or workers == 1):
+        with steps_done("simulating", "simulated", len(items), "run") as advance:
+            return [_counted(run(item), advance) for item in items]
+    from joblib import Parallel, delayed
+
+    progress = steps_done("simulating", "simulated", len(items), "run")
+    with _backend(on), progress as advance, warnings.catch_warnings():
+        # joblib warns when it replaces a worker that has grown, which users need not know
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
+        found: dict[int, R] = {}
+        parallel = Parallel(n_jobs=workers or -1, return_as="generator_unordered", batch_size=1)
+        try:
+            here = os.getpid()
+            made = parallel(delayed(_one)(run, n, item, here) for n, item in enumerate(items))
+            for number, result in made:
+                interrupts.check()
+                found[number] = result
+                advance()
+        except BaseException:
+            _kill_local_workers()
+            raise
+    return [found[number] for number in range(len(items))]
+
+
+def _one(run: Callable[[T], R], number: int, item: T, asked_by: int) -> tuple[int, R]:
+    if os.getpid() != asked_by:
+        # Ctrl-C on a terminal reaches all processes of a command; only its first one acts on it.
+        with contextlib.suppress(ValueError):  # in a thread, as Dask's workers have them
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if os.getppid() == asked_by:
+            die_with_parent(asked_by)
+    return number, run(item)
+
+
+def _counted(result: R, advance: Callable[[], None]) -> R:
+    interrupts.check()
+    advance()
+    return result
+
+
+@contextmanager
+def _backend(on: Workers | None) -> Iterator[None]:
+    """Have joblib send its work to ``on`` while the block runs."""
+    if on is None:
+        yield
+        return
+    from joblib import parallel_config
+
+    connect = _connect_dask if on.kind == "dask" else _connect_ray
+    with connect(on.address), parallel_config(backend=on.kind):
+        yield
+
+
+@contextmanager
+def _connect_dask(address: str) -> Iterator[None]:
+    try:
+        from distributed import Client as DaskClient
+    except ImportError:
+        raise UsageError('--on dask: needs Dask: pip install "dask[distributed]"') from None
+    try:
+        connect: Any = DaskClient  # has no types
+        client = connect(address, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--on dask:{address}: nobody answers there: {error}") from None
+    with client:
+        yield
+
+
+@contextmanager
+def _connect_ray(address: str) -> Iterator[None]:
+    try:
+        import ray
+        from ray.util.joblib import register_ray
+    except ImportError:
+        raise UsageError("--on ray: needs Ray: pip install ray") from None
+    try:
+        ray.init(address=address, log_to_driver=False)
+    except (ConnectionError, ValueError) as error:
+        raise UsageError(f"--on ray:{address}: nobody answers there: {error}") from None
+    register_ray()
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _kill_local_workers() -> None:
+    """End joblib's processes on this machine, which would finish what they do otherwise."""
+    import psutil
+
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has ended by itself
+            if any("popen_loky" in word for word in child.cmdline()):
+                child.kill()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +27,11 @@ from railyard.cluster.units import (
     size_unit,
     time_unit,
 )
-from railyard.jobs.plan import Step, Verdict
+from railyard.jobs.plan import Verdict
 from railyard.resourcemanager.core.records import TaskFailure
 from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.resourcemanager.process.messages import GetReport, JobEnded, Report
+from railyard.runs.clusters import Session
 from railyard.runs.figures import (
     fidelity_words,
     figure_unit,
@@ -39,7 +40,6 @@ from railyard.runs.figures import (
     moved_words,
     own_counters,
 )
-from railyard.runs.session import Session
 from railyard.terminal.tables import Column, cell, plain_console, plain_numbers, show_table
 
 if TYPE_CHECKING:
@@ -61,38 +61,8 @@ class JobFailed(RailyardError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """How the jobs of a plan ended."""
-
-    jobs: dict[str, JobEnded]  #: all that ran, in order, by their steps' names
-    measured: tuple[Step, ...]  #: the requested steps, or the one that failed
-    failure: JobFailed | None = None
-    verdict: Verdict | None = None  #: None: there is nothing to check the output against
-
-    @property
-    def output(self) -> str:
-        """Folder of the block store with the output."""
-        return self.measured[-1].output
-
-    @property
-    def verified(self) -> bool | None:
-        """Whether the output is right; None if that is not known."""
-        if self.failure is not None:
-            return False
-        return None if self.verdict is None else self.verdict.ok
-
-    def measured_jobs(self) -> tuple[tuple[JobId, ...], ...]:
-        """The job that the summary is about: its steps, one after the other."""
-        return (tuple(self.jobs[step.name].job for step in self.measured),)
-
-    def all_jobs(self) -> tuple[JobId, ...]:
-        """These, and those that prepared and checked."""
-        return tuple(end.job for end in self.jobs.values())
-
-
-@dataclass(frozen=True, kw_only=True)
 class Result:
-    """How a job of a mix ended."""
+    """How a requested job ended."""
 
     name: str
     steps: tuple[JobEnded, ...]  #: the ends of its steps, at least one
@@ -112,8 +82,8 @@ class Result:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixOutcome:
-    """How the jobs of a mix ended."""
+class Outcome:
+    """How jobs ended."""
 
     results: tuple[Result, ...]  #: in the order in which the jobs were submitted
     helpers: tuple[JobEnded, ...]  #: the jobs that prepared and checked
@@ -130,10 +100,6 @@ class MixOutcome:
         """Whether all outputs are right; None if no output was checked."""
         known = [result.verified for result in self.results if result.verified is not None]
         return all(known) if known else None
-
-    def wrong(self) -> list[Result]:
-        """The jobs that ended well with wrong output."""
-        return [result for result in self.results if result.ended.ok and result.verified is False]
 
     def measured_jobs(self) -> tuple[tuple[JobId, ...], ...]:
         """The jobs that the summary is about: the steps of each, one after the other."""
@@ -218,7 +184,7 @@ JOB_COLUMNS = {
 }
 
 
-def make_summary(session: Session, workload: str, outcome: Outcome | MixOutcome) -> dict[str, Any]:
+def make_summary(session: Session, workload: str, outcome: Outcome) -> dict[str, Any]:
     """The summary of a run that has ended."""
     wanted = GetReport(jobs=outcome.measured_jobs())
     summary = session.link("resourcemanager").ask(wanted, Report).summary
@@ -242,12 +208,57 @@ def after_the_first(jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [job | {"after_s": job["submitted_s"] - begin_s} for job in jobs]
 
 
-def print_summary(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> None:
-    """Print the table that ends a run."""
-    _print_rows(_rows(summary, outcome, topology))
+def print_summary(
+    summary: dict[str, Any],
+    result: Result,
+    ends: Mapping[str, JobEnded],
+    output: str,
+    topology: Topology,
+) -> None:
+    """Print the table that ends the run of one job; ``ends``: of all steps, by their names."""
+    [job] = summary["jobs"]
+
+    def both(size_bytes: int) -> str:
+        return f"{format_size(size_bytes)} ({format_size(size_bytes / topology.scale)} real)"
+
+    skew = ""
+    if job["shuffle_skew"] is not None:
+        skew = f", skew {format_digits(job['shuffle_skew'])} over the racks' links"
+    tasks = f"{format_count(job['maps'], 'map')}, {format_count(job['reduces'], 'reduce')}"
+    rows = [
+        ("workload", f"{summary['workload']} on {topology.name}, {schedulers_of(summary)}"),
+        ("input", both(job["input_bytes"])),
+        ("shuffle", both(job["shuffle_bytes"]) + skew),
+        ("output", f"{both(job['output_bytes'])} in {output}"),
+        ("job time", _times(job, result, ends)),
+        ("tasks", f"{tasks}; {attempts_of(summary['tasks'])}"),
+        *_counters([job]),
+        *_common_rows(summary),
+    ]
+    if result.verdict is not None:
+        rows.append(("verified" if result.verdict.ok else "WRONG", result.verdict.detail))
+        rows += [("", line) for line in result.verdict.highlights]
+    print_rows(rows)
 
 
-def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) -> None:
+def _times(job: dict[str, Any], result: Result, ends: Mapping[str, JobEnded]) -> str:
+    """Times of the job, its steps, its coflow, and the jobs that prepared and checked."""
+    cct_s = job["cct_s"]
+    steps: list[str] = []
+    others: list[str] = []
+    for name, end in ends.items():
+        of = steps if end in result.steps else others
+        of.append(f"{name} {format_duration(end.jct_s)}")
+    if len(steps) > 1:
+        longest = "" if cct_s is None else f"; the longest shuffle took {format_duration(cct_s)}"
+        within = f" ({', '.join(steps)}{longest})"
+    else:
+        within = "" if cct_s is None else f", of which its shuffle took {format_duration(cct_s)}"
+    around = f"  (besides: {', '.join(others)})" if others else ""
+    return f"{format_duration(job['jct_s'])}{within}{around}"
+
+
+def print_mix(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> None:
     """Print a table of a mix's jobs, and their common numbers below it."""
     jobs = after_the_first(summary["jobs"])
     table = [
@@ -272,10 +283,11 @@ def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) 
         *_counters(summary["jobs"]),
         *_common_rows(summary),
     ]
-    _print_rows(rows)
+    print_rows(rows)
 
 
-def _print_rows(rows: Iterable[tuple[str, str]]) -> None:
+def print_rows(rows: Iterable[tuple[str, str]]) -> None:
+    """Print lines of a summary, each with its label."""
     for label, text in rows:
         click.echo(f"{label:<11}{printable(text)}")
 
@@ -353,54 +365,9 @@ def _counters(jobs: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
     return [("counters", f"{name}: {text}" if named else text) for name, text in many]
 
 
-def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list[tuple[str, str]]:
-    [job] = summary["jobs"]
-
-    def both(size_bytes: int) -> str:
-        return f"{format_size(size_bytes)} ({format_size(size_bytes / topology.scale)} real)"
-
-    skew = ""
-    if job["shuffle_skew"] is not None:
-        skew = f", skew {format_digits(job['shuffle_skew'])} over the racks' links"
-    tasks = f"{format_count(job['maps'], 'map')}, {format_count(job['reduces'], 'reduce')}"
-    rows = [
-        ("workload", f"{summary['workload']} on {topology.name}, {schedulers_of(summary)}"),
-        ("input", both(job["input_bytes"])),
-        ("shuffle", both(job["shuffle_bytes"]) + skew),
-        ("output", f"{both(job['output_bytes'])} in {outcome.output}"),
-        ("job time", _times(summary, outcome)),
-        ("tasks", f"{tasks}; {attempts_of(summary['tasks'])}"),
-        *_counters([job]),
-        *_common_rows(summary),
-    ]
-    if outcome.verdict is not None:
-        rows.append(("verified" if outcome.verdict.ok else "WRONG", outcome.verdict.detail))
-        rows += [("", line) for line in outcome.verdict.highlights]
-    return rows
-
-
 def schedulers_of(summary: dict[str, Any]) -> str:
     """The scheduler and the flow scheduler of a run."""
     return f"scheduler {summary['scheduler']}, flows {summary['flow_scheduler']}"
-
-
-def _times(summary: dict[str, Any], outcome: Outcome) -> str:
-    """Times of the job, its steps, its coflow, and the jobs that prepared and checked."""
-    [job] = summary["jobs"]
-    cct_s = job["cct_s"]
-    [measured] = outcome.measured_jobs()
-    steps: list[str] = []
-    others: list[str] = []
-    for name, end in outcome.jobs.items():
-        of = steps if end.job in measured else others
-        of.append(f"{name} {format_duration(end.jct_s)}")
-    if len(steps) > 1:
-        longest = "" if cct_s is None else f"; the longest shuffle took {format_duration(cct_s)}"
-        within = f" ({', '.join(steps)}{longest})"
-    else:
-        within = "" if cct_s is None else f", of which its shuffle took {format_duration(cct_s)}"
-    around = f"  (besides: {', '.join(others)})" if others else ""
-    return f"{format_duration(job['jct_s'])}{within}{around}"
 
 
 def attempts_of(tasks: dict[str, int], *also: str) -> str:

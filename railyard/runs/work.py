@@ -8,7 +8,10 @@ those that the simulator makes for the same jobs.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,16 +20,20 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import (
     ClusterFailed,
     PeerError,
     PeerLost,
     RailyardError,
+    Refused,
     UsageError,
     printable,
 )
-from railyard.cluster.ids import rack_id
+from railyard.cluster.ids import JobId, rack_id
+from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.wire import Done, Refusal
 from railyard.cluster.runfolder import RunFolder
@@ -50,24 +57,23 @@ from railyard.jobs.workloads.mixes import (
     user_files,
 )
 from railyard.jobs.workloads.model import Workload, rack_of_each
-from railyard.netemu.messages import (
-    NO_CHANGES,
-    CircuitChanges,
-    GetCircuitChanges,
-    GetNetworkStats,
-    NetworkStats,
-)
+from railyard.netemu.messages import NetworkView, WatchNetwork
 from railyard.resourcemanager.interface.forecast import Forecast, predicted_jobs
 from railyard.resourcemanager.process.messages import (
+    JobAccepted,
     JobEnded,
+    JobProgress,
+    KillJob,
     NoteInput,
     SubmitForecasts,
     SubmitJob,
+    WatchJob,
 )
 from railyard.resourcemanager.schedulers import recipe_named
+from railyard.runs.clusters import Session, connected, own_session
 from railyard.runs.files import Racks, UpStore, copy_in, copy_out, fetched_inputs, planned_racks
-from railyard.runs.folder import NetworkRecord, save_emulation, save_logs
-from railyard.runs.outputfile import NotWritten
+from railyard.runs.folder import NotWritten, save_emulation, save_logs
+from railyard.runs.networkwatch import NetworkWatch
 from railyard.runs.requests import RunRequest
 from railyard.runs.room import (
     require_memory,
@@ -75,12 +81,9 @@ from railyard.runs.room import (
     require_room_for_mix,
     require_room_to_measure,
 )
-from railyard.runs.session import Session, connected, own_session
-from railyard.runs.submission import Due, run_all
 from railyard.runs.summary import (
     JobFailed,
     MachineWatch,
-    MixOutcome,
     Outcome,
     Result,
     make_summary,
@@ -88,7 +91,8 @@ from railyard.runs.summary import (
     print_summary,
 )
 from railyard.runs.workloads import planned, survived
-from railyard.terminal.progress import View
+from railyard.terminal.interrupts import Interrupted, deferred
+from railyard.terminal.progress import BatchProgress, View
 
 
 class NotVerified(RailyardError):
@@ -219,10 +223,10 @@ class SingleJob:
         if self._stored_bytes:
             place.announce(self.plan, self._stored_bytes, self.plan.measured[0].name)
         place.bring_input(self.plan, self._copies)
-        self._outcome = self._run(place, session, view)
-        if self._request.fetch_to is not None and self._outcome.failure is None:
-            copy_out(place.store, self._outcome.output, self._request.fetch_to)
-        return self._outcome
+        outcome = self._run(place, session, view)
+        if self._request.fetch_to is not None and outcome.failure is None:
+            copy_out(place.store, self.outputs[-1], self._request.fetch_to)
+        return outcome
 
     def _check(self, place: Workplace) -> None:
         """Raise ``UsageError`` early for a plan that would fail in the end."""
@@ -236,22 +240,25 @@ class SingleJob:
 
     def _run(self, place: Workplace, session: Session, view: View) -> Outcome:
         """Run all steps and check the output; stop at a step that fails."""
-        plan, ended = self.plan, dict[str, JobEnded]()
+        plan, self._ends = self.plan, dict[str, JobEnded]()
         for step in plan.steps:
             job = place.submission(step, self._request.user, self._request.queue)
             [[end]] = run_all(session, [Due(job)], view)
-            ended[step.name] = end
+            self._ends[step.name] = end
             if not end.ok:
-                begun = tuple([one for one in plan.measured if one.name in ended])
-                of = begun if step.measured else (step,)
-                return Outcome(jobs=ended, measured=of, failure=JobFailed(job.name, end))
-        verdict = plan.verify(place) if plan.verify is not None else None
-        return Outcome(jobs=ended, measured=plan.measured, verdict=verdict)
+                break
+        steps = tuple(self._ends[one.name] for one in plan.measured if one.name in self._ends)
+        if not (end.ok or step.measured):
+            steps = (end,)
+        verdict = plan.verify(place) if end.ok and plan.verify is not None else None
+        self._result = Result(name=job.name, steps=steps, verdict=verdict)
+        helpers = tuple(one for one in self._ends.values() if one not in steps)
+        return Outcome(results=(self._result,), helpers=helpers)
 
     def show(self, summary: dict[str, Any], topology: Topology) -> None:
         """Print the results; call it after ``carry_out``."""
-        if self._outcome.failure is None:
-            print_summary(summary, self._outcome, topology)
+        if self._result.ended.ok:
+            print_summary(summary, self._result, self._ends, self.outputs[-1], topology)
 
 
 class SeveralJobs:
@@ -282,7 +289,7 @@ class SeveralJobs:
             require_room_to_measure(mix, self._topology)
             return measured_workload(mix, self._topology, self._seed)
 
-    def carry_out(self, session: Session, view: View) -> MixOutcome:
+    def carry_out(self, session: Session, view: View) -> Outcome:
         """Prepare, run, check; ``JobFailed`` if a job that prepares or checks fails."""
         self._session, self._view = session, view
         self._helpers: list[JobEnded] = []
@@ -340,7 +347,7 @@ class SeveralJobs:
         forecast = self._forecasts.get(name)
         return self._place.submission(step, one.job.user, one.job.queue, name, forecast)
 
-    def _check(self, ends: Sequence[tuple[JobEnded, ...]]) -> MixOutcome:
+    def _check(self, ends: Sequence[tuple[JobEnded, ...]]) -> Outcome:
         well = [job for job, steps in zip(self._jobs, ends, strict=True) if steps[-1].ok]
         self._help("checking", lambda one: one.plan.after, well)
         results = []
@@ -348,7 +355,7 @@ class SeveralJobs:
             verify = one.plan.verify if steps[-1].ok else None
             verdict = None if verify is None else verify(self._place)
             results.append(Result(name=one.job.name, steps=steps, verdict=verdict))
-        return MixOutcome(results=tuple(results), helpers=tuple(self._helpers))
+        return Outcome(results=tuple(results), helpers=tuple(self._helpers))
 
     def _help(
         self, title: str, steps_of: Callable[[Planned], tuple[Step, ...]], jobs: Sequence[Planned]
@@ -431,7 +438,7 @@ def _output(path: str | None) -> str:
 class Ran:
     """The results of work on a cluster."""
 
-    outcome: Outcome | MixOutcome
+    outcome: Outcome
     summary: dict[str, Any]
     unwritten: NotWritten | None = None  #: why the folder for results is incomplete
 
@@ -453,7 +460,7 @@ def run_on(session: Session, work: Work, view: View, results: Path | None) -> Ra
     unwritten = None
     if results is not None and watch is not None:
         try:
-            save_emulation(session.folder, results, summary, watch.record)
+            save_emulation(session.folder, results, summary, watch)
         except NotWritten as error:  # the results are shown first
             unwritten = error
     return Ran(outcome, summary, unwritten)
@@ -487,66 +494,189 @@ def require_well(ran: Ran, name: str) -> None:
         raise NotVerified(f"the output of {name} is not right")
 
 
-class NetworkWatch:
-    """Takes samples of the network from now on, as long as the session is served."""
+# Submitting jobs, and following them until they have ended ---------------------------------------
+#: Seconds that an interrupted command waits for the ResourceManager's answer.
+_ANSWER_S = 2.0
+#: When jobs have not gone on for so long, it is said which links carry nothing.
+_STILL_S = 10.0
+#: So many of them are named.
+_LINKS_MAX = 4
 
-    def __init__(self, session: Session) -> None:
-        self.record = NetworkRecord(session.config)
-        self._link = session.link("network")
-        asked_s = now_s()
-        status = session.status()
-        #: the ResourceManager's clock, which the events' times are of, minus ours
-        self._offset_s = status.now_s - (asked_s + now_s()) / 2
-        asked_s = now_s()
-        before = self._link.ask(GetCircuitChanges(after=NO_CHANGES), CircuitChanges)
-        #: the network's clock minus ours
-        self._network_offset_s = before.now_s - (asked_s + now_s()) / 2
-        self._changes_seen = before.seen
-        self._is_asking = False  #: for changes of circuits
-        self._sample()
-        session.reactor.call_every(self.record.log.period_s, self._sample)
 
-    def finish(self) -> None:
-        """Take a last sample.  Raises ``PeerLost`` if the network does not come back."""
-        while self.record.has_circuits:
-            new = self._link.ask(GetCircuitChanges(after=self._changes_seen), CircuitChanges)
-            self._take_changes(new)
-            if not new.more:
-                break
-        self._take_links(self._link.ask(GetNetworkStats(), NetworkStats))
+@dataclass(frozen=True)
+class Due:
+    """A job to submit, and when: seconds from when the first one may be."""
 
-    def _sample(self) -> None:
-        self._link.request(GetNetworkStats(), NetworkStats, self._on_links)
-        if self.record.has_circuits and not self._is_asking:
-            self._ask_for_changes()
+    job: SubmitJob
+    at_s: float = 0.0
+    #: each makes the next step of this job, once the step before it has ended well
+    then: tuple[Callable[[], SubmitJob], ...] = ()
 
-    def _on_links(self, answer: NetworkStats | Refusal | PeerLost, _: object) -> None:
-        if isinstance(answer, NetworkStats) and self.record.wants(
-            self._now_s() + self.record.log.period_s / 2
+
+def run_all(
+    session: Session, jobs: Sequence[Due], view: View, title: str = ""
+) -> list[tuple[JobEnded, ...]]:
+    """Submit jobs, each at its time, and wait for all their ends, which come in the same order.
+
+    A job of several steps has an end for each, up to the first that failed.
+
+    One that fails does not stop the others.  An interrupt kills them all, since the cluster may go
+    on without us; so does a job that is refused, and ``Refused`` says why, and a step that cannot
+    be made.
+    """
+    batch = _Batch(session, jobs, view, title)
+    try:
+        return batch.run()
+    except PeerLost:
+        raise
+    except (Interrupted, RailyardError):
+        batch.kill()
+        raise
+    finally:
+        batch.close()
+
+
+class _Batch:
+    """Jobs under way, over one link of their own."""
+
+    def __init__(self, session: Session, jobs: Sequence[Due], view: View, title: str) -> None:
+        self._reactor = session.reactor
+        self._jobs = jobs
+        self._view = view
+        self._title = title
+        self._begun_s = now_s()  #: when the first may be submitted
+        self._names: dict[JobId, str] = {}  #: of those that were accepted
+        self._places: dict[JobId, int] = {}  #: the places in ``jobs`` of those that run
+        self._progress: dict[JobId, JobProgress] = {}  #: of those that run
+        self._ends: list[list[JobEnded]] = [[] for _ in jobs]  #: those of the steps of each
+        self._to_go_on: deque[int] = deque()  #: places of jobs whose next step is to be submitted
+        self._over = 0  #: how many of ``jobs`` have ended
+        self._asked = 0  #: jobs that were submitted and not yet answered
+        self._killed = False
+        self._error: Exception | None = None
+        self._tokens = uuid.uuid4().hex  #: names the submissions of this batch
+        self._lost_s: float | None = None  #: since when the ResourceManager is gone
+        self._transport = session.transport
+        self._went_on_s = self._begun_s  #: when a job went on last
+        self._network: LastingLink | None = None  #: once none had gone on for a while
+        self._link = LastingLink(session.transport, "resourcemanager", self._reconnect)
+        self._link.on(JobProgress, lambda progress, _: self._progressed(progress))
+        self._link.on(JobEnded, lambda end, _: self._end(end))
+
+    def run(self) -> list[tuple[JobEnded, ...]]:
+        """Submit and wait.  Raises ``PeerLost`` and ``Refused``."""
+        for place, due in enumerate(self._jobs):
+            submit = partial(self._submit, place, due.job)
+            self._reactor.call_at(self._begun_s + due.at_s, submit)
+        while self._over < len(self._jobs):
+            self._reactor.run_until(self._has_news)
+            if self._error is not None:
+                raise self._error
+            while self._to_go_on:  # not from a handler: making a step may read files
+                place = self._to_go_on.popleft()
+                self._submit(place, self._jobs[place].then[len(self._ends[place]) - 1]())
+        return [tuple(ends) for ends in self._ends]
+
+    def kill(self) -> None:
+        """Kill all running jobs, and those that are submitted but not yet accepted."""
+        with contextlib.suppress(RailyardError, Interrupted), deferred():
+            self._killed = True
+            self._reactor.run_until(lambda: not self._asked, _ANSWER_S)
+            for job in list(self._places):
+                if job in self._places:  # others may end meanwhile
+                    wish = KillJob(job=job, reason="interrupted by its user")
+                    self._link.ask(wish, Done, timeout_s=_ANSWER_S)
+
+    def close(self) -> None:
+        """Close the links."""
+        self._link.close()
+        if self._network is not None:
+            self._network.close()
+
+    def _has_news(self) -> bool:
+        return bool(self._error or self._to_go_on) or self._over == len(self._jobs)
+
+    def _submit(self, place: int, job: SubmitJob) -> None:
+        def answered(answer: JobAccepted | Refusal, _: object) -> None:
+            self._asked -= 1
+            if isinstance(answer, JobAccepted):
+                self._accepted(answer.job, job.name, place)
+            else:
+                self._error = self._error or Refused(str(answer))
+
+        if self._error is None and not self._killed:
+            self._asked += 1
+            token = f"{self._tokens}-{place}-{len(self._ends[place])}"
+            named = msgspec.structs.replace(job, token=token)
+            self._link.insist(named, JobAccepted, answered)
+
+    def _accepted(self, job: JobId, name: str, place: int) -> None:
+        self._names[job], self._places[job] = name, place
+        self._link.request(WatchJob(job=job), Done, self._watched)
+
+    def _reconnect(self) -> None:
+        """Its connection broke: watch all jobs again, by another process, it may be."""
+        if self._lost_s is None:
+            self._lost_s = now_s()
+        for job in self._places:
+            self._link.request(WatchJob(job=job), Done, self._watched)
+
+    def _watched(self, answer: Done | Refusal | PeerLost, _: object) -> None:
+        if isinstance(answer, Refusal):
+            self._error = self._error or Refused(str(answer))
+        elif isinstance(answer, Done) and self._lost_s is not None:
+            away_s, self._lost_s = now_s() - self._lost_s, None
+            self._view.say(f"the ResourceManager was restarted: {away_s:.1f} s")
+
+    def _progressed(self, progress: JobProgress) -> None:
+        before = self._progress.get(progress.job)
+        if (
+            before is None
+            or msgspec.structs.replace(before, elapsed_s=progress.elapsed_s) != progress
         ):
-            self._take_links(answer)
+            self._went_on_s = now_s()
+        elif now_s() > self._went_on_s + _STILL_S:
+            self._went_on_s = now_s()  # to be said again after as long
+            self._ask_for_links()
+        self._progress[progress.job] = progress
+        if len(self._jobs) == 1:
+            self._view.show(self._names[progress.job], progress)
+        else:
+            self._view.show_all(
+                BatchProgress(
+                    title=self._title,
+                    elapsed_s=now_s() - self._begun_s,
+                    done=self._over,
+                    jobs=len(self._jobs),
+                    running={self._names[job]: one for job, one in self._progress.items()},
+                )
+            )
 
-    def _take_links(self, stats: NetworkStats) -> None:
-        carried = stats.cross_rack_links | stats.ports
-        self.record.take_links(self._now_s(), carried, stats.capacities)
+    def _ask_for_links(self) -> None:
+        if self._network is None:
+            self._network = LastingLink(self._transport, "network")
+        self._network.request(WatchNetwork(period_s=_STILL_S), NetworkView, self._show_stopped)
 
-    def _ask_for_changes(self) -> None:
-        self._is_asking = True
-        wanted = GetCircuitChanges(after=self._changes_seen)
-        self._link.request(wanted, CircuitChanges, self._on_changes)
+    def _show_stopped(self, view: NetworkView | Refusal | PeerLost, _: object) -> None:
+        """Say which links carry nothing: a job that needs one of them waits until it does."""
+        links = view.links.items() if isinstance(view, NetworkView) else ()
+        stopped = [name for name, link in links if not link.capacity_bytes_per_s]
+        if stopped:
+            more = f" and {len(stopped) - _LINKS_MAX} more" if len(stopped) > _LINKS_MAX else ""
+            names = ", ".join(stopped[:_LINKS_MAX]) + more
+            self._view.say(
+                f"nothing has gone on for {_STILL_S:g} s; links that carry nothing: {names} "
+                "(railyard network set LINK default)"
+            )
 
-    def _on_changes(self, answer: CircuitChanges | Refusal | PeerLost, _: object) -> None:
-        self._is_asking = False
-        if isinstance(answer, CircuitChanges):
-            self._take_changes(answer)
-            if answer.more:
-                self._ask_for_changes()
-
-    def _take_changes(self, new: CircuitChanges) -> None:
-        known = self._changes_seen - (new.seen - len(new.changes))  # from another answer
-        self._changes_seen = new.seen
-        offset_s = self._offset_s - self._network_offset_s
-        self.record.take_circuits(new.changes[max(known, 0) :], offset_s)
-
-    def _now_s(self) -> float:
-        return now_s() + self._offset_s
+    def _end(self, end: JobEnded) -> None:
+        self._progress.pop(end.job, None)
+        if end.job not in self._places:
+            return  # it was told before a connection broke, and again
+        place = self._places.pop(end.job)
+        ends = self._ends[place]
+        ends.append(end)
+        if end.ok and len(ends) <= len(self._jobs[place].then):
+            self._to_go_on.append(place)
+        else:
+            self._over += 1

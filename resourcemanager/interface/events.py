@@ -8,8 +8,6 @@ Never here: what to do about them.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
 
 from railyard.cluster.messages import (
@@ -23,11 +21,10 @@ from railyard.cluster.messages import (
     Split,
 )
 from railyard.cluster.messaging.wire import (
-    ENTRIES,
-    FEW,
-    OF_TASKS,
     Count,
+    Entries,
     Event,
+    Few,
     JobId,
     ModelBytes,
     Name,
@@ -52,22 +49,18 @@ DATA_BLOCKS_MAX = 4096
 class TaskInput(msgspec.Struct, frozen=True, kw_only=True):
     """What one task reads from the block store, and the nodes that hold it."""
 
-    splits: Annotated[tuple[Split, ...], ENTRIES] = ()
+    splits: Entries[Split] = ()
     input_bytes: ModelBytes = 0
-    nodes: Annotated[
-        tuple[NodeId, ...], FEW
-    ] = ()  #: nodes with a replica; none = it may run anywhere
+    nodes: Few[NodeId] = ()  #: nodes with a replica; none = it may run anywhere
 
 
 class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
     """A stage of a submitted job, with its number of tasks settled."""
 
     name: Name  #: letters, such as "m"
-    reads: Annotated[tuple[Name, ...], FEW] = ()  #: the stages from which its tasks fetch
+    reads: Few[Name] = ()  #: the stages from which its tasks fetch
     tasks: Tasks
-    inputs: Annotated[
-        tuple[TaskInput, ...], ENTRIES
-    ] = ()  #: one per task if it reads the block store, otherwise none
+    inputs: Entries[TaskInput] = ()  #: one per task if it reads the block store, otherwise none
     #: so many of its tasks, whichever are done first, make it complete; 0 = all of them, as of a
     #: stage that nobody reads
     needed: Tasks = 0
@@ -78,7 +71,7 @@ class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
 class JobsPredicted(Event, frozen=True, kw_only=True):
     """Forecasts of jobs to come; they replace all earlier ones of jobs that have not come."""
 
-    jobs: Annotated[tuple[PredictedJob, ...], ENTRIES]
+    jobs: Entries[PredictedJob]
 
 
 class DataAnnounced(Event, frozen=True, kw_only=True):
@@ -95,7 +88,7 @@ class DataBlock(msgspec.Struct, frozen=True, array_like=True):
 
     stored_offset: StoredBytes  #: real bytes before it in the file
     size_bytes: ModelBytes
-    nodes: Annotated[tuple[NodeId, ...], FEW]  #: nodes with a sound replica, sorted
+    nodes: Few[NodeId]  #: nodes with a sound replica, sorted
 
 
 class DataStored(Event, frozen=True, kw_only=True):
@@ -106,10 +99,10 @@ class DataStored(Event, frozen=True, kw_only=True):
 
     path: Path
     #: at most ``DATA_BLOCKS_MAX``: the rest of a larger file follows in further events
-    blocks: Annotated[tuple[DataBlock, ...], ENTRIES]
+    blocks: Entries[DataBlock]
     first: Count = 0  #: the number of the first of these blocks in the file
     #: in the last event of a file: the names of jobs to come that will read it, as far as known
-    jobs: Annotated[tuple[Name, ...], FEW] = ()
+    jobs: Few[Name] = ()
 
 
 class InputMoved(Event, frozen=True, kw_only=True):
@@ -117,7 +110,7 @@ class InputMoved(Event, frozen=True, kw_only=True):
 
     path: Path
     block: Count  #: its number in the file
-    nodes: Annotated[tuple[NodeId, ...], FEW]  #: nodes with a sound replica now, sorted
+    nodes: Few[NodeId]  #: nodes with a sound replica now, sorted
 
 
 class InputNotMoved(Event, frozen=True, kw_only=True):
@@ -135,15 +128,15 @@ class JobSubmitted(Event, frozen=True, kw_only=True):
     name: Name
     user: Name
     queue: Name  #: queue or pool, for schedulers that have them
-    tags: Annotated[tuple[Name, ...], FEW] = ()  #: of its user, who finds it by them
-    stages: Annotated[tuple[StagePlan, ...], FEW]
+    tags: Few[Name] = ()  #: of its user, who finds it by them
+    stages: Few[StagePlan]
     output_path: Path = ""  #: folder for what the last stages write; "" = they write nothing
     output_owner: Name = ""  #: "" = the user who runs the cluster
     output_replication: Replicas = 0  #: 0 = the cluster's
     #: of each replica of its output, the racks for it; empty or missing = the store's own rule
     output_racks: ReplicaRacks = ()
     #: of each task of the last stage, the rack for the first replica of its output; () = as above
-    first_racks: Annotated[tuple[RackId, ...], OF_TASKS] = ()
+    first_racks: Entries[RackId] = ()
     plain_names: bool = False  #: its files are named part-00000 rather than part-r-00000
     max_attempts: Tasks = 4  #: failures of one task that end the job
     weight: Weight = 1.0  #: its share against other jobs of the same user

@@ -7,14 +7,13 @@ forecasts of a workload, for the simulator and for real clusters alike.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Annotated
 
 import msgspec
 
 from railyard.cluster.messaging.wire import (
     BYTES_PER_S_MAX,
-    FEW,
     BytesPerS,
+    Few,
     ModelBytes,
     Name,
     Seconds,
@@ -28,7 +27,7 @@ class StageForecast(msgspec.Struct, frozen=True, kw_only=True):
 
     name: Name  #: as the job's stage is called
     #: the stages that it fetches the output of; none = it reads files
-    reads: Annotated[tuple[Name, ...], FEW] = ()
+    reads: Few[Name] = ()
     tasks: Tasks
     input_bytes: ModelBytes  #: what all its tasks together read or fetch
     #: what each stage that reads it fetches; if none does, what it stores
@@ -42,7 +41,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """The predicted stages of one job, and when it comes."""
 
     name: Name  #: of the recurring job; all its runs share it
-    stages: Annotated[tuple[StageForecast, ...], FEW]  #: each after those that it reads
+    stages: Few[StageForecast]  #: each after those that it reads
     submit_s: Seconds | None = None  #: when it should be submitted, by the core's clock
 
 

@@ -1,39 +1,24 @@
 """The messages between clients and the ResourceManager, at the address "resourcemanager".
 
-    client  --SubmitForecasts-->    Done
-            --PlanData-->        DataPlan, before it writes a job's input
-            --ReserveJobId-->    JobIdReserved
-            --SubmitJob-->       JobAccepted (or a Refusal that says why not)
-            --WatchJob-->        Done, then JobProgress a few times a second, JobEnded in the end
-            --KillJob-->         Done
-            --SetSlots-->        Done
-            --DrainNode-->       Done (or a Refusal that says why it can't be spared)
-            --ActivateNode-->    Done
-            --GetClusterStatus-> ClusterStatus
-            --GetJobDetails->    JobDetails
-            --GetJobFigures-->   JobFigures
-            --GetJobTasks->      JobTasks
-            --GetReport-->       Report
-
 All ``_bytes`` are the model's; times are seconds since the ResourceManager started.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
 
 from railyard.cluster.messages import JobPackage
 from railyard.cluster.messaging.wire import (
-    ANSWER_BYTES_MAX,
-    ENTRIES,
-    FEW,
-    LONG_BYTES_MAX,
-    OF_TASKS,
     AttemptId,
     Count,
+    Entries,
+    Few,
+    FewBy,
     JobId,
+    LongAnswer,
+    LongMessage,
     Message,
     ModelBytes,
     Name,
@@ -65,37 +50,33 @@ _Steps = Annotated[tuple[JobId, ...], msgspec.Meta(min_length=1, max_length=2**1
 
 
 # Requests ----------------------------------------------------------------------------------------
-class SubmitJob(Message, frozen=True, kw_only=True):
+class SubmitJob(LongMessage, frozen=True, kw_only=True):
     """Run a job.  Answered by ``JobAccepted`` or by a ``Refusal`` that says what is wrong."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     job: JobId | None = None  #: an id that ``ReserveJobId`` gave; None = the next that is free
     name: Name
     package: JobPackage
-    stages: Annotated[tuple[StageSpec, ...], FEW]
-    input_paths: Annotated[
-        tuple[Path, ...], ENTRIES
-    ] = ()  #: files, or folders of files, of the block store
+    stages: Few[StageSpec]
+    input_paths: Entries[Path] = ()  #: files, or folders of files, of the block store
     #: the name of each of ``input_paths``, several of which may share one; () = they have none
-    input_names: Annotated[tuple[Name, ...], ENTRIES] = ()
+    input_names: Entries[Name] = ()
     output_path: Path = ""  #: folder that must not exist yet; "" = the job writes nothing
     output_owner: Name = ""  #: "" = the user who runs the cluster
     output_replication: Replicas = 0  #: 0 = the cluster's
     user: Name = "user"
     queue: Name = "default"
-    tags: Annotated[tuple[Name, ...], FEW] = ()  #: in small letters, as YARN keeps them
+    tags: Few[Name] = ()  #: in small letters, as YARN keeps them
     plain_names: bool = False  #: its files are named part-00000 rather than part-r-00000
     #: endings of files of which one task reads all; a file without bytes is read by one, too
-    unsplit: Annotated[tuple[Name, ...], FEW] | None = None  #: None = there are no such files
+    unsplit: Few[Name] | None = None  #: None = there are no such files
     #: {path: the offsets at which tasks begin to read it}; for files without, these are its blocks
-    cuts: Annotated[dict[Path, Annotated[tuple[StoredBytes, ...], ENTRIES]], FEW] = {}
+    cuts: FewBy[Path, Entries[StoredBytes]] = {}
     max_attempts: Tasks = 4  #: failures of one task that end the job
-    settings: Annotated[dict[Name, Text], FEW] = {}  #: as its user gave them, to be shown
+    settings: FewBy[Name, Text] = {}  #: as its user gave them, to be shown
     #: where its output's replicas should go, as a ``DataPlan`` says; () = the store's own rule
     output_racks: ReplicaRacks = ()
     #: of each task of the last stage, the rack for the first replica of its output; () = as above
-    first_racks: Annotated[tuple[RackId, ...], OF_TASKS] = ()
+    first_racks: Entries[RackId] = ()
     forecast: Forecast | None = None  #: a recurring job's, from earlier runs
     #: names this submission, so that it may be sent again if its answer does not come; "" = it is
     #: another job each time
@@ -109,24 +90,20 @@ class ReserveJobId(Message, frozen=True, kw_only=True):
     """
 
 
-class SubmitForecasts(Message, frozen=True, kw_only=True):
+class SubmitForecasts(LongMessage, frozen=True, kw_only=True):
     """Forecasts of jobs to come; answered by ``Done``.
 
     They replace all forecasts sent before, but for jobs that have come since.
     """
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    jobs: Annotated[tuple[PredictedJob, ...], ENTRIES]
+    jobs: Entries[PredictedJob]
 
 
-class PlanData(Message, frozen=True, kw_only=True):
+class PlanData(LongMessage, frozen=True, kw_only=True):
     """Ask where to put data that is about to be written for a job; answered by ``DataPlan``.
 
     Whoever writes it passes the answer on: as the hint of a file, or as a job's ``output_racks``.
     """
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     path: Path  #: the input: a file, or a folder with all its files
     size_bytes: ModelBytes
@@ -138,25 +115,23 @@ class NoteInput(Message, frozen=True, kw_only=True):
     """Input of coming jobs is written: the scheduler may know where.  Answered by ``Done``."""
 
     path: Path  #: a file, or a folder with all its files
-    jobs: Annotated[tuple[Name, ...], FEW] = ()  #: the names of the jobs that will read it
+    jobs: Few[Name] = ()  #: the names of the jobs that will read it
 
 
-class DataPlan(Message, frozen=True, kw_only=True):
+class DataPlan(LongMessage, frozen=True, kw_only=True):
     """For the first replica, the second, ...: racks for it; empty = the store's own rule."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     racks: ReplicaRacks
 
 
 class WatchJob(Message, frozen=True, kw_only=True):
-    """Push ``JobProgress`` and ``JobEnded`` to whoever sends this."""
+    """Push ``JobProgress`` and ``JobEnded`` to whoever sends this; answered by ``Done``."""
 
     job: JobId
 
 
 class KillJob(Message, frozen=True, kw_only=True):
-    """End a job early."""
+    """End a job early; answered by ``Done``."""
 
     job: JobId
     reason: Text = "killed by its user"
@@ -193,13 +168,7 @@ class GetClusterStatus(Message, frozen=True, kw_only=True):
 
 
 class GetJobDetails(Message, frozen=True, kw_only=True):
-    """Ask for a job's stages and settings; answered by ``JobDetails``."""
-
-    job: JobId
-
-
-class GetJobFigures(Message, frozen=True, kw_only=True):
-    """Ask how far a job is and what it has counted; answered by ``JobFigures``."""
+    """Ask for a job's stages, settings, counters and figures; answered by ``JobDetails``."""
 
     job: JobId
 
@@ -215,13 +184,11 @@ class GetJobTasks(Message, frozen=True, kw_only=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=TASKS_AT_ONCE)] = TASKS_AT_ONCE
 
 
-class GetReport(Message, frozen=True, kw_only=True):
+class GetReport(LongMessage, frozen=True, kw_only=True):
     """Ask for the summary of these jobs; answered by ``Report``."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
     #: the steps of each, one after the other; none = all jobs of which there are records
-    jobs: Annotated[tuple[_Steps, ...], ENTRIES] = ()
+    jobs: Entries[_Steps] = ()
 
 
 # Answers -----------------------------------------------------------------------------------------
@@ -237,12 +204,10 @@ class JobIdReserved(Message, frozen=True, kw_only=True):
     job: JobId
 
 
-class Report(Message, frozen=True, kw_only=True):
+class Report(LongAnswer, frozen=True, kw_only=True):
     """The answer to ``GetReport``: ``summary.json`` but for what only the client knows."""
 
-    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
-
-    summary: Annotated[dict[Name, Any], FEW]
+    summary: FewBy[Name, Any]
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,7 +217,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     name: Name
     user: Name
     queue: Name
-    tags: Annotated[tuple[Name, ...], FEW] = ()
+    tags: Few[Name] = ()
     state: Name  #: "running", "committing", "succeeded" or "failed"
     progress: Share  #: done share of all its tasks, 0 to 1
     submitted_s: Seconds
@@ -277,19 +242,17 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     node: NodeId
     rack: RackId
     slots: Slots
-    attempts: Annotated[tuple[AttemptId, ...], FEW]  #: those that hold its slots
+    attempts: Few[AttemptId]  #: those that hold its slots
     #: those that read there what their tasks need, and wait for a slot
-    reserved: Annotated[tuple[AttemptId, ...], FEW] = ()
+    reserved: Few[AttemptId] = ()
     alive: bool
     lost_because: Text = ""
     drain: Name = ""  #: "draining" or "drained"; "" = it takes attempts and replicas
     left: Text = ""  #: what it has yet, as long as it is "draining"
 
 
-class ClusterStatus(Message, frozen=True, kw_only=True):
+class ClusterStatus(LongAnswer, frozen=True, kw_only=True):
     """The answer to ``GetClusterStatus``."""
-
-    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
 
     scheduler: Name
     flow_scheduler: Name
@@ -297,15 +260,15 @@ class ClusterStatus(Message, frozen=True, kw_only=True):
     now_s: Seconds
     #: handled so far: between answers with the same number only progress has changed
     events: Count = 0
-    nodes: Annotated[tuple[NodeStatus, ...], FEW]
-    jobs: Annotated[tuple[JobStatus, ...], ENTRIES]
+    nodes: Few[NodeStatus]
+    jobs: Entries[JobStatus]
 
 
 class StageStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A stage in ``JobDetails``."""
 
     name: Name
-    reads: Annotated[tuple[Name, ...], FEW]
+    reads: Few[Name]
     tasks: Tasks
     running: Tasks = 0
     done: Tasks | None = 0  #: None = its job has ended, and its attempts are not kept
@@ -314,16 +277,21 @@ class StageStatus(msgspec.Struct, frozen=True, kw_only=True):
     planned: Text = ""  #: what the scheduler plans for it, such as "its job keeps to r0 r3"
 
 
-class JobDetails(Message, frozen=True, kw_only=True):
+class JobDetails(LongMessage, frozen=True, kw_only=True):
     """The answer to ``GetJobDetails``: what is known of a job, but for its tasks."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     now_s: Seconds
     status: JobStatus
-    stages: Annotated[tuple[StageStatus, ...], FEW]
+    stages: Few[StageStatus]
     #: with which it was submitted, long ones cut; those that its user gave begin with ``GIVEN``
-    settings: Annotated[dict[Name, Text], FEW]
+    settings: FewBy[Name, Text]
+    map_progress: Share = 0.0  #: of all stages that read no other
+    reduce_progress: Share = 0.0  #: of those that do
+    #: {"launched", "reduces launched", "failed", "killed": attempts}, and
+    #: {"read", "shuffle", "output": the model's bytes}
+    numbers: FewBy[Name, Count] = {}
+    counters: FewBy[Name, Signed] = {}
+    failures: Few[TaskFailure] = ()  #: as in ``JobEnded``
 
 
 class AttemptReport(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -349,7 +317,7 @@ class AttemptReport(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     fetched_bytes: tuple[ModelBytes, ModelBytes, ModelBytes] = (0, 0, 0)
     read_s: Seconds = 0.0  #: as in ``AttemptSucceeded``
     computed_s: Seconds = 0.0  #: likewise
-    counters: Annotated[dict[Name, Signed], FEW] = {}
+    counters: FewBy[Name, Signed] = {}
 
 
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -359,32 +327,15 @@ class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
     #: as in ``lifecycles.TASK``; "failed" or "stopped" if its job ended without it
     state: Name
     waiting: Text = ""  #: why it is not launched, if it is pending
-    attempts: Annotated[tuple[AttemptReport, ...], FEW] = ()
+    attempts: Few[AttemptReport] = ()
 
 
-class JobTasks(Message, frozen=True, kw_only=True):
+class JobTasks(LongAnswer, frozen=True, kw_only=True):
     """The answer to ``GetJobTasks``; a refusal if the job's attempts are not kept any more."""
 
-    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
-
     now_s: Seconds
-    tasks: Annotated[tuple[TaskReport, ...], OF_TASKS]
+    tasks: Entries[TaskReport]
     left: Count = 0  #: tasks that come after these
-
-
-class JobFigures(Message, frozen=True, kw_only=True):
-    """The answer to ``GetJobFigures``: a job's state and numbers so far."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    status: JobStatus
-    map_progress: Share  #: of all stages that read no other
-    reduce_progress: Share  #: of those that do
-    #: {"launched", "reduces launched", "failed", "killed": attempts}, and
-    #: {"read", "shuffle", "output": the model's bytes}
-    numbers: Annotated[dict[Name, Count], FEW]
-    counters: Annotated[dict[Name, Signed], FEW]
-    failures: Annotated[tuple[TaskFailure, ...], FEW]  #: as in ``JobEnded``
 
 
 # Pushed to watchers ------------------------------------------------------------------------------
@@ -392,36 +343,30 @@ class StageProgress(msgspec.Struct, frozen=True, kw_only=True):
     """How far a stage is, in a ``JobProgress``."""
 
     name: Name
-    reads: Annotated[tuple[Name, ...], FEW]
+    reads: Few[Name]
     tasks: Tasks
     running: Tasks
     done: Tasks
     progress: Share  #: done share, running attempts' own progress included, 0 to 1
 
 
-class JobProgress(Message, frozen=True, kw_only=True):
+class JobProgress(LongMessage, frozen=True, kw_only=True):
     """How far a job is."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     job: JobId
     elapsed_s: Seconds
-    stages: Annotated[tuple[StageProgress, ...], FEW]
+    stages: Few[StageProgress]
     shuffled_bytes: ModelBytes  #: fetched so far
     shuffle_bytes: ModelBytes  #: to fetch in all, as far as is known yet
     failed_attempts: Count
     waiting: Text = ""  #: why none of its pending tasks is launched, if it has any
 
 
-class JobEnded(Message, frozen=True, kw_only=True):
+class JobEnded(LongMessage, frozen=True, kw_only=True):
     """A job has ended."""
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
     job: JobId
     ok: bool
     jct_s: Seconds
     reason: Text = ""  #: why it failed
-    failures: Annotated[
-        tuple[TaskFailure, ...], FEW
-    ] = ()  #: its failed attempts, the latest last; 20 at most
+    failures: Few[TaskFailure] = ()  #: its failed attempts, the latest last; 20 at most

@@ -10,12 +10,13 @@ from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, job_of, rack_of
 from railyard.cluster.machine import PATIENCE, AwakeClock, is_running
 from railyard.cluster.messages import (
+    FACTS,
     AttemptDelayed,
+    BeginAttempt,
     DiscardJob,
     Fact,
     FactsJournaled,
     FlowFact,
-    JobPackage,
     KillAttempt,
     LaunchAttempt,
     LoadJob,
@@ -27,13 +28,14 @@ from railyard.cluster.messages import (
     RegisterNodeManager,
     SlotsChanged,
 )
+from railyard.cluster.messaging.access import CLIENT, NODE_MANAGER
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.topologyfile import Liveness
 from railyard.resourcemanager.driving.orders import reader_of, settle_with
 from railyard.resourcemanager.process.driver import Driver
-from railyard.resourcemanager.process.messages import SetSlots
+from railyard.resourcemanager.process.messages import SetSlots, SubmitJob
 from railyard.resourcemanager.process.reports import MachineTime
 
 log = logging.getLogger(__name__)
@@ -64,8 +66,14 @@ class NodeManagers:
     """The NodeManagers, by rack."""
 
     def __init__(
-        self, driver: Driver, server: Server, liveness: Liveness, machine: MachineTime
+        self,
+        driver: Driver,
+        server: Server,
+        liveness: Liveness,
+        machine: MachineTime,
+        submitted: Mapping[JobId, SubmitJob],
     ) -> None:
+        """``submitted``: the jobs that are not discarded yet."""
         self._driver = driver
         self._server = server
         self._machine = machine
@@ -73,10 +81,22 @@ class NodeManagers:
         self._clock = AwakeClock(now_s(), liveness.heartbeat)
         self._by_rack: dict[RackId, _NodeManager] = {}
         self.slots: dict[NodeId, int] = {}  #: of nodes, where somebody has set them
-        self.packages: dict[JobId, JobPackage] = {}  #: of jobs that are not discarded yet
+        only = (NODE_MANAGER,)
+        server.on(RegisterNodeManager, self._register, only)
+        server.on(NodeManagerHeartbeat, self._heartbeat, only)
+        server.on(NodeManagerHolds, self._holds, only)
+        for kind in FACTS:
+            server.on(kind, self._fact, only)
+        server.on(AttemptDelayed, self._delayed, only)
+        server.on(SetSlots, self._set_slots, (CLIENT,))
+        driver.on(LaunchAttempt, self._launch)
+        driver.on(BeginAttempt, lambda order: self.send(order.node, order))
+        driver.on(KillAttempt, lambda order: self.send(order.node, order))
+        driver.reactor.call_every(liveness.heartbeat, self._expire)
+        self._submitted = submitted
 
     # What they say -------------------------------------------------------------------------------
-    def register(self, request: Request[RegisterNodeManager]) -> Message:
+    def _register(self, request: Request[RegisterNodeManager]) -> Message:
         """A NodeManager is up; an earlier one of its rack is gone then."""
         message = request.message
         for node, slots in message.nodes.items():
@@ -128,20 +148,16 @@ class NodeManagers:
                 manager.usable.add(node.id)
                 manager.slots[node.id] = node.slots
 
-    def holds(self, request: Request[NodeManagerHolds]) -> None:
+    def _holds(self, request: Request[NodeManagerHolds]) -> None:
         """A NodeManager that is registered again says what it has: it is sent what it lacks."""
-        message = request.message
-        manager = self._by_rack.get(message.rack)
-        if manager is None or manager.peer != request.peer:
-            raise PeerError(f"the NodeManager of {message.rack} is not registered")
-        self._note_message(manager)
+        message, manager = request.message, self._sender(request)
         self._driver.settle()  # what it is not sent, as it is away, is among what it lacks
         manager.is_unreachable = False
         manager.loaded = set(message.jobs)
         differences = settle_with(self._driver.core, message)
         for order in differences.orders:
             if isinstance(order, LaunchAttempt):
-                self.launch(order)
+                self._launch(order)
             elif isinstance(order, DiscardJob):
                 manager.loaded.discard(order.job)
                 self._push(manager, order)
@@ -152,13 +168,9 @@ class NodeManagers:
         self._discard_leftovers(manager)
         log.info("the NodeManager of %s goes on: %s", message.rack, differences.in_words)
 
-    def heartbeat(self, request: Request[NodeManagerHeartbeat]) -> None:
+    def _heartbeat(self, request: Request[NodeManagerHeartbeat]) -> None:
         """A NodeManager is alive, and reports which of its nodes are."""
-        message = request.message
-        manager = self._by_rack.get(message.rack)
-        if manager is None or manager.peer != request.peer:
-            raise PeerError(f"the NodeManager of {message.rack} is not registered")
-        self._note_message(manager)
+        message, manager = request.message, self._sender(request)
         if manager.is_unreachable:  # its connection holds, and yet something could not be sent
             manager.is_unreachable = False
             self._lose(manager, "an order could not be sent to its NodeManager")
@@ -167,7 +179,15 @@ class NodeManagers:
         if not manager.usable:
             self._take_back(manager, message.nodes)
 
-    def check_fact(self, request: Request[Fact | AttemptDelayed]) -> None:
+    def _fact(self, request: Request[Fact]) -> None:
+        self._check_fact(request)
+        self._driver.feed(request.message)
+
+    def _delayed(self, request: Request[AttemptDelayed]) -> None:
+        self._check_fact(request)
+        self._machine.note(request.message)
+
+    def _check_fact(self, request: Request[Fact | AttemptDelayed]) -> None:
         """Raise ``PeerError`` unless a fact is about what runs at the NodeManager that sends it."""
         message = request.message
         attempt = reader_of(message.flow) if isinstance(message, FlowFact) else message.attempt
@@ -189,8 +209,8 @@ class NodeManagers:
                 count, manager.facts = manager.facts, 0
                 self._server.push(manager.peer, FactsJournaled(count=count))
 
-    def expire(self) -> None:
-        """Write off the NodeManagers that were silent for too long; to be called each heartbeat.
+    def _expire(self) -> None:
+        """Write off the NodeManagers that were silent for too long.
 
         Time in which this process was held up does not count, and one whose process runs is given
         more of it: on an overloaded machine it may just not have got a CPU.
@@ -206,7 +226,7 @@ class NodeManagers:
                 self._lose(manager, f"its NodeManager was silent for {silent_s:.1f} s")
 
     # What somebody sets --------------------------------------------------------------------------
-    def set_slots(self, request: Request[SetSlots]) -> Message:
+    def _set_slots(self, request: Request[SetSlots]) -> Message:
         """A node has another number of slots from now on, whether it is alive or not."""
         message = request.message
         node, state = message.node, self._driver.core.state
@@ -229,15 +249,15 @@ class NodeManagers:
         raise PeerError(f"{node} is no node of this topology")
 
     # What they are sent --------------------------------------------------------------------------
-    def launch(self, order: LaunchAttempt) -> None:
+    def _launch(self, order: LaunchAttempt) -> None:
         """Launch an attempt, with the job's code if that is new there."""
         manager = self._by_rack[rack_of(order.node)]
         if manager.is_unreachable:
             return
-        job = JobId(order.attempt.split(".", 1)[0])
+        job = job_of(order.attempt)
         if job not in manager.loaded:
             manager.loaded.add(job)
-            self._push(manager, LoadJob(job=job, package=self.packages[job]))
+            self._push(manager, LoadJob(job=job, package=self._submitted[job].package))
         self._push(manager, order)
 
     def send(self, node: NodeId, message: Message) -> None:
@@ -248,7 +268,6 @@ class NodeManagers:
 
     def discard(self, order: DiscardJob) -> None:
         """Have every NodeManager that has loaded a job forget it."""
-        self.packages.pop(order.job, None)
         for manager in self._by_rack.values():
             if order.job in manager.loaded | manager.leftovers:
                 manager.loaded.discard(order.job)
@@ -256,6 +275,16 @@ class NodeManagers:
                 self._push(manager, order)
 
     # ---------------------------------------------------------------------------------------------
+    def _sender(
+        self, request: Request[NodeManagerHolds] | Request[NodeManagerHeartbeat]
+    ) -> _NodeManager:
+        rack = request.message.rack
+        manager = self._by_rack.get(rack)
+        if manager is None or manager.peer != request.peer:
+            raise PeerError(f"the NodeManager of {rack} is not registered")
+        self._note_message(manager)
+        return manager
+
     def _note_message(self, manager: _NodeManager) -> None:
         manager.last_message_s, manager.late = self._clock.at_s(now_s()), False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.topology import Topology
@@ -15,7 +15,6 @@ from railyard.resourcemanager.core.records import JobRecord
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
     JobEnded,
-    JobFigures,
     JobProgress,
     JobStatus,
     NodeStatus,
@@ -60,32 +59,7 @@ def job_ended(record: JobRecord) -> JobEnded:
     )
 
 
-def job_figures(core: Core, record: JobRecord) -> JobFigures:
-    """A job's state and numbers so far, whether it has ended or not."""
-    job = core.state.jobs.get(record.id)
-    stages = () if job is None else job.stages.values()
-    ended = 1.0 if record.ok else 0.0
-    maps = [stage for stage in stages if not stage.reads]
-    reduces = [stage for stage in stages if stage.reads]
-    return JobFigures(
-        status=job_status(core, record, job),
-        map_progress=_mean(maps) if job else ended,
-        reduce_progress=_mean(reduces) if job else ended,
-        numbers={
-            "launched": record.launched,
-            "reduces launched": record.reduces_launched,
-            "failed": record.failed,
-            "killed": record.killed,
-            "read": record.input_bytes,
-            "shuffle": record.shuffle_bytes,
-            "output": record.output_bytes,
-        },
-        counters=dict(record.counters),
-        failures=tuple(record.failures),
-    )
-
-
-def _mean(stages: list[Stage]) -> float:
+def mean_progress(stages: Sequence[Stage]) -> float:
     """The done share of all tasks of some stages."""
     tasks = sum(stage.size for stage in stages)
     done = sum(stage.progress * stage.size for stage in stages)
@@ -190,7 +164,8 @@ def what_is_left(state: ClusterState, node: Node, replicas: int | None) -> str:
     attempts = len(node.attempts) + len(node.reserved)
     if attempts:
         left.append(format_count(attempts, "attempt"))
-    jobs = jobs_with_output(state, node)
+    # Until a job has ended, a task that has read its output may have to run again.
+    jobs = [job.id for job in state.jobs.values() if job.state == "running" and _has(job, node)]
     if jobs:
         more = f" and {len(jobs) - _JOBS_NAMED} more" if len(jobs) > _JOBS_NAMED else ""
         left.append(f"map output of {' '.join(jobs[:_JOBS_NAMED])}{more}")
@@ -199,14 +174,6 @@ def what_is_left(state: ClusterState, node: Node, replicas: int | None) -> str:
     elif replicas:
         left.append(format_count(replicas, "block"))
     return ", ".join(left)
-
-
-def jobs_with_output(state: ClusterState, node: Node) -> list[JobId]:
-    """The jobs that run and have output on a node for which they may ask, as they were submitted.
-
-    Until a job has ended a task that has read it may have to run again.
-    """
-    return [job.id for job in state.jobs.values() if job.state == "running" and _has(job, node)]
 
 
 def _has(job: Job, node: Node) -> bool:

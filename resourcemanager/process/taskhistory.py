@@ -43,7 +43,7 @@ from railyard.resourcemanager.process.messages import (
     SubmitJob,
     TaskReport,
 )
-from railyard.resourcemanager.process.progress import job_status
+from railyard.resourcemanager.process.progress import job_status, mean_progress
 
 T = TypeVar("T")
 #: The attempts of a task, in order.
@@ -280,7 +280,7 @@ _LETTERS_MAX = 500
 
 
 def job_details(core: Core, history: TaskHistory, job: JobId, now_s: float) -> JobDetails:
-    """A job's stages and settings.  Raises ``PeerError`` if there is no such job."""
+    """What is known of a job but its tasks.  Raises ``PeerError`` if there is no such job."""
     record, known = _known(core, history, job)
     running = core.state.jobs.get(job)
     stages = (
@@ -288,11 +288,25 @@ def job_details(core: Core, history: TaskHistory, job: JobId, now_s: float) -> J
         if running is None
         else [_stage(core, stage) for stage in running.stages.values()]
     )
+    ended = 1.0 if record.ok else 0.0
     return JobDetails(
         now_s=now_s,
         status=job_status(core, record, running),
         stages=tuple(stages),
         settings=known.outline.settings,
+        map_progress=mean_progress(running.maps) if running else ended,
+        reduce_progress=mean_progress(running.reduces) if running else ended,
+        numbers={
+            "launched": record.launched,
+            "reduces launched": record.reduces_launched,
+            "failed": record.failed,
+            "killed": record.killed,
+            "read": record.input_bytes,
+            "shuffle": record.shuffle_bytes,
+            "output": record.output_bytes,
+        },
+        counters=dict(record.counters),
+        failures=tuple(record.failures),
     )
 
 

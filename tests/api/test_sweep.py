@@ -6,7 +6,7 @@ import pytest
 
 from railyard.cluster.errors import UsageError
 from railyard.runs.requests import parse_on
-from railyard.runs.sweep import sweep
+from railyard.runs.simulation import sweep
 
 
 def double(number):

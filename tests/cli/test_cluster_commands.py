@@ -17,7 +17,6 @@ from railyard.cluster.errors import RailyardError
 from railyard.cluster.messaging.transport import Description
 from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.messages import SafeModeStatus
-from railyard.runs import clusters as launch
 from railyard.runs import home as clusters
 from tests.command_line import interrupt
 from tests.fulldisk import files_of_at_most, small_disk
@@ -150,25 +149,25 @@ def kill(line, role):
 
 def test_down_ends_a_supervisor_that_hears_nothing(cluster, leaving, monkeypatch):
     monkeypatch.setenv("RAILYARD_HOME", str(cluster.home))
-    monkeypatch.setattr(launch, "_STOP_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(clusters, "STOP_TIMEOUT_S", 0.1)
     [pid] = [row["pid"] for row in _processes(cluster) if row["role"] == "Supervisor"]
     os.kill(pid, signal.SIGSTOP)
-    launch.stop_running(clusters.current_folder())
+    clusters.stop_running(clusters.current_folder())
     assert cluster.nothing_left()
     assert all(map(gone, leaving))
 
 
 def test_down_signals_nobody_who_has_the_supervisors_number_by_now(railyard, monkeypatch):
     monkeypatch.setenv("RAILYARD_HOME", str(railyard.home))
-    monkeypatch.setattr(launch, "_STOP_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(clusters, "STOP_TIMEOUT_S", 0.1)
     folder, alive = clusters.new_folder(current=True)
     stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
     folder.record_process("Supervisor", "supervisor", stranger.pid)
     with pytest.raises(RailyardError, match=r"does not end: kill whoever has locked .*/alive"):
-        launch.stop_running(folder)
+        clusters.stop_running(folder)
     assert stranger.poll() is None
     os.close(alive)
-    launch.stop_running(folder)
+    clusters.stop_running(folder)
     assert stranger.poll() is None
     assert railyard.nothing_left()
     stranger.kill()

@@ -17,7 +17,7 @@ from railyard.jobs.inputs import InputError
 from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.runs.figures import TooBusy
 from railyard.runs.files import NotCopied
-from railyard.runs.outputfile import NotWritten
+from railyard.runs.folder import NotWritten
 
 SITE_R9 = ("--set", "centralized.site=r9")
 TETRIUM = ("simulate", "--workload", "tetrium,jobs=1,sites=8", "--scheduler", "tetrium")

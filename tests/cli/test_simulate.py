@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from railyard.cli.commands.simulate import simulate
+from railyard.cli.commands.runs import simulate
 from railyard.simulator import behaviour
 from tests.command_line import CommandLine
 

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from railyard.cluster.config import ClusterConfig
 from railyard.experiments.comparison import last_node, placed_as_in
-from railyard.experiments.comparisontable import show
 from railyard.experiments.contenders import (
     Contender,
     Twins,
+    change,
+    estimate,
     metrics_of,
     own_figures,
     rows_of,
 )
-from railyard.experiments.estimates import change, estimate
-from railyard.experiments.statements import Verdict, agreements, as_json, statements
+from railyard.experiments.statements import Verdict, agreements, as_json, show, statements
 from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.runs.figures import TooBusy, require_trusted

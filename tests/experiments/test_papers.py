@@ -11,11 +11,14 @@ import msgspec
 import pytest
 
 from railyard.cluster.topology import load_topology
-from railyard.experiments.figures import Figure, Published, Setup, lines
-from railyard.experiments.measures import (
+from railyard.experiments.figures import (
     MEASURES,
+    Figure,
+    Published,
+    Setup,
     circuits_used,
     core_used,
+    lines,
     share_on_circuits,
 )
 from railyard.experiments.papers import PAPERS, Block, Change, FigureTable, Paper, SetUp, paper

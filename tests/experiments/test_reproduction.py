@@ -10,11 +10,16 @@ import pytest
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
-from railyard.experiments.figures import BETTER, WORSE, Coarser, Figure, Setup, lines
-from railyard.experiments.measures import (
+from railyard.experiments.figures import (
+    BETTER,
     MEASURES,
+    WORSE,
+    Coarser,
+    Figure,
+    Setup,
     in_range,
     job_time_s,
+    lines,
     named,
     of_jobs,
     plain,
@@ -26,7 +31,7 @@ from railyard.experiments.reproduction import (
     carry_out,
     command,
     published_words,
-    save,
+    save_runs,
     show,
     values,
 )
@@ -184,7 +189,7 @@ def test_a_setup_may_have_faults(tmp_path):
     assert faulty != JOBS
     found = carry_out({JOBS: [1], faulty: [1]})
     assert found[faulty][0]["jct_s"]["max"] > 1.2 * found[JOBS][0]["jct_s"]["max"]
-    save(found, tmp_path / "runs")
+    save_runs(found, tmp_path / "runs")
     plain, disturbed = (
         json.loads(file.read_text())["command"] for file in sorted((tmp_path / "runs").iterdir())
     )
@@ -269,7 +274,7 @@ def test_a_tiny_experiment(tmp_path):
     makespan, _ = values(made, found)
     assert makespan.ours is not None
     assert math.isfinite(makespan.ours.mean)
-    save(found, tmp_path / "runs")
+    save_runs(found, tmp_path / "runs")
     [first, *others] = sorted((tmp_path / "runs").iterdir())
     assert len(others) == 3
     assert json.loads(first.read_text())["command"].startswith("railyard simulate")

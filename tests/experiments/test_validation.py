@@ -10,7 +10,7 @@ import pytest
 from railyard.cluster.errors import UsageError
 from railyard.experiments.figures import BETTER, WORSE, Known, published
 from railyard.experiments.papers import PAPERS, Key, paper
-from railyard.experiments.validation import (
+from railyard.experiments.reproduction import (
     Row,
     load,
     record,

@@ -7,7 +7,7 @@ import signal
 from typing import Any
 
 from railyard.cluster.runfolder import RunFolder
-from railyard.runs.clusters import daemons_of
+from railyard.runs.home import daemons_of
 from tests.command_line import CommandLine
 from tests.waiting import wait_for
 

@@ -18,15 +18,13 @@ from railyard.experiments.contenders import Contender, rows_of
 from railyard.gateway.page.theme import DARK, LIGHT
 from railyard.jobs.workloads.measurement import measured_workload
 from railyard.jobs.workloads.mixes import Defaults, read_mix
-from railyard.report.comparisonpage import write_page
 from railyard.report.explanation import lines_of
-from railyard.report.pictures import render
+from railyard.report.pages import readable, reasons, run_data, write_page, write_run_page
+from railyard.report.pictures import draw_run, render
 from railyard.report.recordedrun import Results
-from railyard.report.runpage import readable, reasons, run_data, write_run_page
-from railyard.report.timeline import draw_run
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.driving.explain import explain
-from railyard.runs.origin import origin_now
+from railyard.runs.folder import origin_now
 from railyard.runs.requests import RunRequest
 from railyard.runs.simulation import VirtualRun, run_virtually
 from railyard.simulator.behaviour import Behaviour

@@ -24,12 +24,12 @@ from railyard.report.pictures import (
     completion_panels,
     draw_bars,
     draw_cdf,
+    draw_run,
     panels_of,
     render,
     themed,
 )
 from railyard.report.recordedrun import Results
-from railyard.report.timeline import draw_run
 from railyard.runs.figures import METRICS
 from railyard.runs.simulation import VirtualRun, run_virtually
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from railyard.experiments.comparisontable import show
 from railyard.experiments.contenders import Contender, counted, rows_of
-from railyard.report.runpage import counter_rows, job_table
+from railyard.experiments.statements import show
+from railyard.report.pages import counter_rows, job_table
 from railyard.runs.figures import figure_unit, figure_words, moved_words
-from railyard.runs.outputfile import NotWritten, naming, write_json, write_text
+from railyard.runs.folder import NotWritten, naming, write_json, write_text
 from tests.experiments.test_comparison import summary
 from tests.fulldisk import files_of_at_most, small_disk
 

@@ -18,7 +18,7 @@ import click
 import railyard
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.units import format_number
-from railyard.runs.outputfile import write_json
+from railyard.runs.folder import write_json
 from railyard.terminal.options import Command, writable_file
 
 #: The benchmark that takes a number of cases.

@@ -13,8 +13,8 @@ import click
 from railyard.cluster.errors import NotDone, Refused, UsageError, printable
 from railyard.cluster.units import format_count, format_size
 from railyard.dfs.client import DfsClient
+from railyard.runs.clusters import running_session
 from railyard.runs.files import STANDARD_STREAM, copy_out, store_file, store_of
-from railyard.runs.session import running_session
 from railyard.terminal.options import Commands
 
 #: As messages have it; the NameNode knows how many nodes there are.

@@ -18,9 +18,8 @@ import msgspec
 from railyard.cluster.errors import UsageError, printable
 from railyard.cluster.units import format_count, format_duration
 from railyard.gateway.address import LOOPBACK, listen, url_of
-from railyard.runs.folder import EVENTS, NETWORK, SUMMARY
+from railyard.runs.folder import EVENTS, NETWORK, SUMMARY, write_json
 from railyard.runs.home import current_folder
-from railyard.runs.outputfile import write_json
 from railyard.terminal.options import Command, writable_file
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from railyard.cluster.units import (
     format_share,
     format_size,
 )
-from railyard.runs.outputfile import write_json
+from railyard.runs.folder import write_json
 from railyard.runs.requests import DEFAULT_SIZE_BYTES, PLACE, RunRequest, one
 from railyard.terminal.options import command, option, settings_of, writable_file
 
