@@ -203,8 +203,11 @@ class Results:
     @cached_property
     def _node_of(self) -> dict[int, str]:
         """The trace's "processes" that are nodes."""
-        names = {row["pid"]: row["args"]["name"] for row in self._trace if _names_process(row)}
-        return {number: name for number, name in names.items() if name not in ("network", NAME)}
+        return {
+            row["pid"]: row["args"]["name"]
+            for row in self._trace
+            if row["name"] == "process_name" and row["args"]["name"] not in ("network", NAME)
+        }
 
     @cached_property
     def _network(self) -> list[dict[str, Any]]:
@@ -238,10 +241,6 @@ def _could_carry(
         room = np.stack([np.interp(edges_s, begins_s, np.append(0.0, row)) for row in sums])
         means.append(np.diff(room, axis=1) / np.diff(edges_s))
     return np.where(means[1] > 0, np.inf, means[0])
-
-
-def _names_process(row: dict[str, Any]) -> bool:
-    return bool(row["ph"] == "M" and row["name"] == "process_name")
 
 
 def link_kind(link: str) -> tuple[str, str, list[tuple[int, str]]]:
