@@ -28,8 +28,8 @@ from tempfile import TemporaryDirectory
 
 from railyard.benchmarks._common import peers
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.jobs.samples.teragen import RECORD_BYTES, generate
-from railyard.jobs.samples.textgen import random_text
+from railyard.jobs.samples.tasks import random_text
+from railyard.jobs.samples.terasort import RECORD_BYTES, generate
 
 SIZE_BYTES = 200_000_000
 TOPOLOGY = "unlimited-2x2"

@@ -25,8 +25,13 @@ from railyard.resourcemanager.schedulers.corral.latency import (
     RackCluster,
     predicted_profiles,
 )
-from railyard.resourcemanager.schedulers.corral.lowerbounds import lp_batch, online_bound
-from railyard.resourcemanager.schedulers.corral.planner import Plan, plan, problem_of
+from railyard.resourcemanager.schedulers.corral.planner import (
+    Plan,
+    lp_batch,
+    online_bound,
+    plan,
+    problem_of,
+)
 
 Scenario = Literal["batch", "online"]
 

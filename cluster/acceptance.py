@@ -113,7 +113,6 @@ class Accepted:
                 raise UsageError(f"{kind}: {self.noun} {shown}: not supported: {entry.note}")
 
     def named(self, effect: Effect) -> list[str]:
-        """The names that have an effect, sorted."""
         return sorted(name for name, entry in self.entries.items() if entry.effect is effect)
 
 

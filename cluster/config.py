@@ -16,8 +16,6 @@ from railyard.cluster.topology import Topology
 TransportKind = Literal["ipc", "tcp"]
 #: Whether daemons that died are restarted.
 Restart = Literal["never", "on-failure"]
-
-
 #: The pause before the first restart; each further death within ``WITHIN_S`` doubles it.
 PAUSE_S = 0.1
 PAUSE_S_MAX = 5.0
@@ -40,7 +38,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     http: int | None = None  #: the gateway's port; 0 = any that is free; None = no gateway
     http_host: str = "127.0.0.1"  #: the gateway's address; any but a loopback's needs a token
     http_origins: tuple[str, ...] = ()  #: of other sites whose pages may read its answers
-    #: serve messages for tests (``LoseNode``), and accept daemons' messages from clients
+    #: accept daemons' messages from clients
     for_tests: bool = False
     #: the scheduler's own settings, such as {"delay.node_wait_s": 3.0}
     scheduler_options: dict[str, str | int | float | bool] = {}
@@ -60,9 +58,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class Daemon:
     """A daemon's name, run folder and configuration: the argument of every daemon's ``main``."""
 
-    role: str  #: "ResourceManager", "NameNode", "NetworkEmulator", "NodeManager", "DataNode",
-    #: "Gateway"
-    name: str  #: "resourcemanager", "namenode", "network", "nodemanager-r0", ..., "gateway"
+    role: str  #: "ResourceManager", "NodeManager", "Gateway" and so on
+    name: str  #: "resourcemanager", "nodemanager-r0", "gateway" and so on
     folder: RunFolder
     config: ClusterConfig
     ready: Callable[[], None]  #: to be called once, when the daemon has registered and can serve

@@ -12,14 +12,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import functools
 import mmap
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
+
+from railyard.cluster.machine import c_library
 
 Durability = Literal["fast", "safe"]
 #: Buffers of at least this size are mapped as anonymous memory of their own.
@@ -30,10 +30,7 @@ _UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS)
 
 def sync_file(file: int) -> None:
     """Wait until an open file's data, and the metadata needed to read it, are on the disk."""
-    if hasattr(os, "fdatasync"):
-        os.fdatasync(file)
-    else:
-        os.fsync(file)
+    os.fdatasync(file)
 
 
 @contextmanager
@@ -95,8 +92,29 @@ def fill(buffer: memoryview, file: int, offset: int) -> int:
     return filled
 
 
+class NewLines:
+    """The whole lines that were added to a file since they were last read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0  #: of the next line
+
+    def read(self, bytes_min: int = -1) -> list[bytes]:
+        """These lines; none if there is no such file.  With ``bytes_min``, about so many bytes."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                lines = file.readlines(bytes_min)
+        except OSError:
+            return []
+        if lines and not lines[-1].endswith(b"\n"):
+            lines.pop()  # it may even be written anew
+        self._offset += sum(map(len, lines))
+        return lines
+
+
 class Reserve:
-    """Keeps ``size_bytes`` for a file that grows; on systems that can't, none."""
+    """Keeps ``size_bytes`` for a file that grows; on file systems that can't, none."""
 
     def __init__(self, file: int, size_bytes: int) -> None:
         self._file = file
@@ -125,15 +143,8 @@ class Reserve:
 
 def _allocate(file: int, offset: int, length: int) -> None:
     """Allocate blocks beyond a file's end, which stays."""
-    if sys.platform != "linux":
-        return
     where = ctypes.c_int64(offset), ctypes.c_int64(length)
-    if _c_library().fallocate(file, _KEEP_SIZE, *where) != 0:
+    if c_library().fallocate(file, _KEEP_SIZE, *where) != 0:
         number = ctypes.get_errno()
         if number not in _UNSUPPORTED:
             raise OSError(number, os.strerror(number))
-
-
-@functools.cache
-def _c_library() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)

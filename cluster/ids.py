@@ -28,7 +28,7 @@ OUTSIDE = NodeId("outside")
 STAGE_NAME = re.compile(r"[a-z]+")
 _NODE = re.compile(r"(r\d+)n\d+")
 _JOB = re.compile(r"j\d+")
-_ATTEMPT = re.compile(r"(((j\d+)\.([a-z]+))(\d+))\.(\d+)")
+_ATTEMPT = re.compile(r"j\d+\.([a-z]+)(\d+)\.\d+")
 
 
 def is_job(name: str) -> bool:
@@ -88,10 +88,7 @@ def task_of(attempt: AttemptId) -> TaskId:
 @functools.lru_cache(maxsize=2**12)
 def stage_of(attempt: AttemptId) -> StageId:
     """The stage of an attempt; raises ``ValueError`` if ``attempt`` is not an attempt id."""
-    match = _ATTEMPT.fullmatch(attempt)
-    if match is None:
-        raise ValueError(f'"{attempt}" is no attempt: need a name such as j3.m7.0')
-    return StageId(match[2])
+    return stage_id(job_of(attempt), task_place(attempt)[0])
 
 
 def task_index(attempt: AttemptId) -> int:
@@ -105,4 +102,4 @@ def task_place(attempt: AttemptId) -> tuple[str, int]:
     match = _ATTEMPT.fullmatch(attempt)
     if match is None:
         raise ValueError(f'"{attempt}" is no attempt: need a name such as j3.m7.0')
-    return match[4], int(match[5])
+    return match[1], int(match[2])

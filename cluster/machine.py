@@ -1,13 +1,13 @@
 """This machine: what it has left, what the kernel says of processes, and this one's share of it.
 
-Running out of disk space, memory, descriptors or processes is neither a bug nor a user's mistake,
-and may pass.  Never here: a clock (times are arguments).
+Never here: a clock (times are arguments).
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import gc
 import os
 import resource
@@ -41,6 +41,12 @@ _M_MMAP_THRESHOLD = -3
 RETURN_PERIOD_S = 10.0
 
 
+@functools.cache
+def c_library() -> ctypes.CDLL:
+    """The C library, cached so that forked processes need not load it again."""
+    return ctypes.CDLL(None, use_errno=True)
+
+
 class ProcessStat(NamedTuple):
     """A process of this machine that exists."""
 
@@ -50,7 +56,7 @@ class ProcessStat(NamedTuple):
 
 
 def process_stat(pid: int) -> ProcessStat | None:
-    """What is known of a process; None if it is gone, and where there is no /proc."""
+    """What is known of a process; None if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             text = file.read()
@@ -71,7 +77,7 @@ def is_alive(pid: int) -> bool:
 
 # Exhausted resources ------------------------------------------------------------------------------
 class Exhausted(RailyardError):
-    """This machine has run out of disk space, memory, descriptors or processes."""
+    """This machine has run out of disk space, memory, descriptors or processes, perhaps for now."""
 
 
 def is_full(error: BaseException) -> bool:
@@ -129,11 +135,7 @@ def free_memory_bytes() -> int:
     import psutil  # no daemon asks
 
     free_bytes = psutil.virtual_memory().available
-    try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:  # not Linux
-        return free_bytes
-    for line in lines:
+    for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, group = line.split(":", 2)
         if controllers in ("", "memory"):
             root = _CONTROL_GROUPS / controllers
@@ -199,19 +201,15 @@ class AwakeClock:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this machine exists and is not stopped; False where that is unknown."""
-    return _state(pid) not in _NOT_RUNNING
+    """Whether a process of this machine exists and is not stopped."""
+    found = process_stat(pid)
+    return found is not None and found.state not in _NOT_RUNNING
 
 
 def is_stopped(pid: int) -> bool:
     """Whether a process of this machine was stopped (SIGSTOP) and waits for SIGCONT."""
-    return _state(pid) == "T"
-
-
-def _state(pid: int) -> str:
-    """The letter that the kernel gives a process's state; that of one that is gone if unknown."""
     found = process_stat(pid)
-    return "X" if found is None else found.state
+    return found is not None and found.state == "T"
 
 
 # Priorities ---------------------------------------------------------------------------------------
@@ -231,7 +229,7 @@ def take_priority(rank: int) -> bool:
     try:
         lowest = os.sched_get_priority_min(os.SCHED_RR)
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(lowest + rank))
-    except (PermissionError, AttributeError):  # AttributeError: not Linux
+    except PermissionError:
         try:
             os.nice(-_NICER)
         except PermissionError:
@@ -265,7 +263,7 @@ def keep_freed_memory(kept_bytes: int = 64 * 2**20) -> None:
     ``RETURN_PERIOD_S``: otherwise the process stays as large as its largest burst.
     Does nothing where the C library is not glibc.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    mallopt = getattr(c_library(), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, 4 * 2**20)  # so chunks of 1 MiB come from the heap
         mallopt(_M_TRIM_THRESHOLD, kept_bytes)
@@ -278,7 +276,7 @@ def return_freed_memory() -> None:
     threads has many.  Takes some milliseconds, during which other threads go on; does nothing where
     the C library is not glibc.
     """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    trim = getattr(c_library(), "malloc_trim", None)
     if trim is not None:
         trim(0)
 

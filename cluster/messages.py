@@ -10,41 +10,11 @@ Times are in seconds.  The messages of one part's daemons are in that part's ``m
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
 
-from railyard.cluster.messaging.wire import (
-    ENTRIES,
-    FEW,
-    LONG_BYTES_MAX,
-    OF_TASKS,
-    AttemptId,
-    CoflowId,
-    Command,
-    Count,
-    Event,
-    FlowId,
-    JobId,
-    Message,
-    ModelBytes,
-    Name,
-    NodeId,
-    Path,
-    Pid,
-    Priority,
-    RackId,
-    ReplicaRacks,
-    Replicas,
-    Seconds,
-    Share,
-    Signed,
-    Slots,
-    StoredBytes,
-    Tasks,
-    Text,
-    Weight,
-)
+from railyard.cluster.messaging import wire
 
 #: Maximum size of a job's source file, together with the modules beside it.
 SOURCE_BYTES_MAX = 15 * 2**20
@@ -54,135 +24,129 @@ Spans = dict[float, float]
 
 
 # Events of nodes ---------------------------------------------------------------------------------
-class NodeJoined(Event, frozen=True, kw_only=True):
+class NodeJoined(wire.Event, frozen=True, kw_only=True):
     """A node has joined with its free slots."""
 
-    node: NodeId
-    rack: RackId
-    slots: Slots
+    node: wire.NodeId
+    rack: wire.RackId
+    slots: wire.Slots
 
 
-class SlotsChanged(Event, frozen=True, kw_only=True):
+class SlotsChanged(wire.Event, frozen=True, kw_only=True):
     """A node that is alive has another number of slots from now on; what runs there runs on."""
 
-    node: NodeId
-    slots: Slots
+    node: wire.NodeId
+    slots: wire.Slots
 
 
-class DrainStarted(Event, frozen=True, kw_only=True):
+class DrainStarted(wire.Event, frozen=True, kw_only=True):
     """A living node is to be emptied: it gets no attempts any more, as if it had no slots.
 
     What runs there runs on, or with ``kill`` is asked to end, and is run again elsewhere.
     """
 
-    node: NodeId
+    node: wire.NodeId
     kill: bool = False
 
 
-class NodeActivated(Event, frozen=True, kw_only=True):
+class NodeActivated(wire.Event, frozen=True, kw_only=True):
     """A node that was being drained, or is drained, gets attempts again."""
 
-    node: NodeId
-    slots: Slots  #: that it has from now on, if it is alive
+    node: wire.NodeId
+    slots: wire.Slots  #: that it has from now on, if it is alive
 
 
-class NodeLost(Event, frozen=True, kw_only=True):
+class NodeLost(wire.Event, frozen=True, kw_only=True):
     """A node is lost, with its attempts and its shuffle output."""
 
-    node: NodeId
-    reason: Text
+    node: wire.NodeId
+    reason: wire.Text
 
 
-class NodeRestarted(Event, frozen=True, kw_only=True):
+class NodeRestarted(wire.Event, wire.LongMessage, frozen=True, kw_only=True):
     """A living node's NodeManager died and was started again: what ran there was killed with it."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    node: NodeId
+    node: wire.NodeId
     #: attempts whose shuffle output was found whole on the node's disk; all other output is lost
-    outputs: Annotated[tuple[AttemptId, ...], ENTRIES] = ()
+    outputs: wire.Entries[wire.AttemptId] = ()
 
 
 # Events of attempts ------------------------------------------------------------------------------
-class AttemptStarted(Event, frozen=True, kw_only=True):
+class AttemptStarted(wire.Event, frozen=True, kw_only=True):
     """The attempt's process is running."""
 
-    attempt: AttemptId
-    pid: Pid = 0
+    attempt: wire.AttemptId
+    pid: wire.Pid = 0
 
 
-class AttemptProgressed(Event, frozen=True, kw_only=True):
+class AttemptProgressed(wire.Event, frozen=True, kw_only=True):
     """The attempt is alive; ``progress`` is the share of its work that is done, 0 to 1."""
 
-    attempt: AttemptId
-    progress: Share
+    attempt: wire.AttemptId
+    progress: wire.Share
 
 
-class AttemptReady(Event, frozen=True, kw_only=True):
+class AttemptReady(wire.Event, frozen=True, kw_only=True):
     """All that the attempt reads is at its node: its block, and every output that it fetches.
 
     Only from attempts that were launched without a slot (``LaunchAttempt.begins``), once, and not
     after they have begun.
     """
 
-    attempt: AttemptId
+    attempt: wire.AttemptId
 
 
-class AttemptSucceeded(Event, frozen=True, kw_only=True):
+class AttemptSucceeded(wire.Event, wire.LongMessage, frozen=True, kw_only=True):
     """The attempt has finished its task; its output is complete and not yet committed."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    attempt: AttemptId
-    input_bytes: ModelBytes = 0
+    attempt: wire.AttemptId
+    input_bytes: wire.ModelBytes = 0
     #: input bytes read from its own node, its own rack, other racks
-    local_bytes: ModelBytes = 0
-    rack_bytes: ModelBytes = 0
-    remote_bytes: ModelBytes = 0
-    output_bytes: ModelBytes = 0  #: written to the block store (before replication)
+    local_bytes: wire.ModelBytes = 0
+    rack_bytes: wire.ModelBytes = 0
+    remote_bytes: wire.ModelBytes = 0
+    output_bytes: wire.ModelBytes = 0  #: written to the block store (before replication)
     #: bytes of its shuffle output per partition; empty if no stage reads it
-    partition_bytes: Annotated[tuple[ModelBytes, ...], OF_TASKS] = ()
-    counters: Annotated[dict[Name, Signed], FEW] = {}
+    partition_bytes: wire.Entries[wire.ModelBytes] = ()
+    counters: wire.FewBy[wire.Name, wire.Signed] = {}
     #: for how long at least one read from another node, or fetch from one, was under way
-    read_s: Seconds = 0.0
+    read_s: wire.Seconds = 0.0
     #: for how long it computed over what it had read, its pace included; apart from ``read_s``
-    computed_s: Seconds = 0.0
+    computed_s: wire.Seconds = 0.0
 
 
-class AttemptFailed(Event, frozen=True, kw_only=True):
+class AttemptFailed(wire.Event, frozen=True, kw_only=True):
     """The attempt failed; ``stderr`` is the end of its standard error."""
 
-    attempt: AttemptId
-    reason: Text
-    stderr: Text = ""
+    attempt: wire.AttemptId
+    reason: wire.Text
+    stderr: wire.Text = ""
     no_room: bool = False  #: it failed because a disk was full
 
 
-class AttemptKilled(Event, frozen=True, kw_only=True):
+class AttemptKilled(wire.Event, frozen=True, kw_only=True):
     """An attempt ended because a ``KillAttempt`` asked for it."""
 
-    attempt: AttemptId
+    attempt: wire.AttemptId
 
 
 # Events of the shuffle ---------------------------------------------------------------------------
-class FlowFinished(Event, frozen=True, kw_only=True):
+class FlowFinished(wire.Event, frozen=True, kw_only=True):
     """The reader of a fetch has all its bytes."""
 
-    flow: FlowId
+    flow: wire.FlowId
 
 
-class FlowFailed(Event, frozen=True, kw_only=True):
+class FlowFailed(wire.Event, wire.LongMessage, frozen=True, kw_only=True):
     """A fetch failed; ``lost`` are the attempts with output that can't be read any more.
 
     With ``gone``, the cause is that the NodeManager which served the output is gone: nothing is
     lost yet, since it is started again and finds the output on its disk.
     """
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    flow: FlowId
-    reason: Text
-    lost: Annotated[tuple[AttemptId, ...], OF_TASKS] = ()
+    flow: wire.FlowId
+    reason: wire.Text
+    lost: wire.Entries[wire.AttemptId] = ()
     gone: bool = False
 
 
@@ -204,231 +168,221 @@ FACTS: tuple[type[Fact], ...] = get_args(Fact)
 class Split(msgspec.Struct, frozen=True, kw_only=True):
     """A range of a file in the block store: one map's input.  Offsets count real bytes."""
 
-    path: Path
-    stored_offset: StoredBytes
-    stored_length: StoredBytes
+    path: wire.Path
+    stored_offset: wire.StoredBytes
+    stored_length: wire.StoredBytes
 
 
 class JobPackage(msgspec.Struct, frozen=True, kw_only=True):
     """A job's code and parameters, as shipped: source text, never pickled objects."""
 
-    module: Name  #: importable name of a job that comes with Railyard, or "" for a shipped file
-    file_name: Path  #: name of the user's file, for tracebacks; "" when ``module`` is given
+    module: (
+        wire.Name
+    )  #: importable name of a job that comes with Railyard, or "" for a shipped file
+    file_name: wire.Path  #: name of the user's file, for tracebacks; "" when ``module`` is given
     #: text of the user's file; empty when ``module`` is given
     source: Annotated[bytes, msgspec.Meta(max_length=SOURCE_BYTES_MAX)]
     #: {path: text} of the modules beside the user's file that it imports, from its folder:
     #: "helpers.py", "words/stems.py"
-    modules: Annotated[
-        dict[Path, Annotated[bytes, msgspec.Meta(max_length=SOURCE_BYTES_MAX)]], FEW
-    ] = {}
-    job_class: Name  #: the job's class in the module or file
+    modules: wire.FewBy[wire.Path, Annotated[bytes, msgspec.Meta(max_length=SOURCE_BYTES_MAX)]] = {}
+    job_class: wire.Name  #: the job's class in the module or file
     #: str, int, float, bool, bytes or list[bytes]; checked against the job class's own parameters
-    params: Annotated[dict[Name, Any], FEW]
+    params: wire.FewBy[wire.Name, Any]
 
 
 class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The work of one task, as sent to its attempts."""
 
-    stage: Name  #: name of the stage within the job, such as "m"
-    index: Tasks  #: index of the task within its stage; for a reader of a shuffle, its partition
-    splits: Annotated[tuple[Split, ...], ENTRIES] = ()  #: input from the block store
-    reads: Annotated[tuple[Name, ...], FEW] = ()  #: names of the stages from which it fetches
-    inputs: Tasks = 0  #: number of attempts from which it fetches, over all those stages
-    partitions: Tasks = 0  #: number of partitions of its shuffle output; 0 = no shuffle output
-    output_path: Path = ""  #: file that it writes to the block store; "" = none
-    success_path: Path = ""  #: once this file is there, the job is committed: it writes nothing
-    output_owner: Name = ""  #: of that file; "" = the user who runs the cluster
-    output_replication: Replicas = 0  #: 0 = the cluster's default
+    stage: wire.Name  #: name of the stage within the job, such as "m"
+    index: (
+        wire.Tasks
+    )  #: index of the task within its stage; for a reader of a shuffle, its partition
+    splits: wire.Entries[Split] = ()  #: input from the block store
+    reads: wire.Few[wire.Name] = ()  #: names of the stages from which it fetches
+    inputs: wire.Tasks = 0  #: number of attempts from which it fetches, over all those stages
+    partitions: wire.Tasks = 0  #: number of partitions of its shuffle output; 0 = no shuffle output
+    output_path: wire.Path = ""  #: file that it writes to the block store; "" = none
+    success_path: wire.Path = (
+        ""  #: once this file is there, the job is committed: it writes nothing
+    )
+    output_owner: wire.Name = ""  #: of that file; "" = the user who runs the cluster
+    output_replication: wire.Replicas = 0  #: 0 = the cluster's default
     #: preferred racks of each replica of that file; empty or missing = the placement rule decides
-    output_racks: ReplicaRacks = ()
+    output_racks: wire.ReplicaRacks = ()
 
 
 # Commands ----------------------------------------------------------------------------------------
-class LoadJob(Command, frozen=True, kw_only=True):
+class LoadJob(wire.Command, wire.LongMessage, frozen=True, kw_only=True):
     """Store a job's package for the attempts that will follow."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    job: JobId
+    job: wire.JobId
     package: JobPackage
 
 
-class LaunchAttempt(Command, frozen=True, kw_only=True):
+class LaunchAttempt(wire.Command, wire.LongMessage, frozen=True, kw_only=True):
     """Run an attempt on ``node``: in a slot, or to read what it needs until it has one."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    attempt: AttemptId
-    node: NodeId
+    attempt: wire.AttemptId
+    node: wire.NodeId
     task: TaskSpec
     #: when its NodeManager received this, on that machine's clock; None before
-    received_s: Seconds | None = None
+    received_s: wire.Seconds | None = None
     #: whether it has a slot.  One without reads its block and fetches as any other, says
     #: ``AttemptReady`` once it has everything, and computes nothing before ``BeginAttempt``
     begins: bool = True
 
 
-class BeginAttempt(Command, frozen=True, kw_only=True):
+class BeginAttempt(wire.Command, frozen=True, kw_only=True):
     """An attempt that was launched without a slot has one: it computes as soon as it can.
 
     It may still lack input: then it goes on reading, and computes when it has everything.
     """
 
-    attempt: AttemptId
-    node: NodeId
+    attempt: wire.AttemptId
+    node: wire.NodeId
     #: when its NodeManager received this, on that machine's clock; None before
-    received_s: Seconds | None = None
+    received_s: wire.Seconds | None = None
 
 
-class KillAttempt(Command, frozen=True, kw_only=True):
+class KillAttempt(wire.Command, frozen=True, kw_only=True):
     """Kill an attempt; ``AttemptKilled`` follows, or its own end if that came first."""
 
-    attempt: AttemptId
-    node: NodeId
-    reason: Text
+    attempt: wire.AttemptId
+    node: wire.NodeId
+    reason: wire.Text
 
 
-class StartFlow(Command, frozen=True, kw_only=True):
+class StartFlow(wire.Command, wire.LongMessage, frozen=True, kw_only=True):
     """Fetch shuffle output: a flow of the network, and a fetch by the attempt ``reader``.
 
     ``src`` equal to ``dst`` is a read from the node's own disk and takes no bandwidth.
     """
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    flow: FlowId
-    coflow: CoflowId
-    src: NodeId
-    dst: NodeId
-    size_bytes: ModelBytes
-    reader: AttemptId  #: the attempt on ``dst`` that fetches
+    flow: wire.FlowId
+    coflow: wire.CoflowId
+    src: wire.NodeId
+    dst: wire.NodeId
+    size_bytes: wire.ModelBytes
+    reader: wire.AttemptId  #: the attempt on ``dst`` that fetches
     #: the attempts on ``src`` from which it fetches
-    outputs: Annotated[tuple[AttemptId, ...], OF_TASKS]
-    partition: Tasks
-    weight: Weight = 1.0
-    priority: Priority = ()  #: smaller is served first; see ``OpenFlow``
+    outputs: wire.Entries[wire.AttemptId]
+    partition: wire.Tasks
+    weight: wire.Weight = 1.0
+    priority: wire.Priority = ()  #: smaller is served first; see ``OpenFlow``
 
 
-class CancelFlow(Command, frozen=True, kw_only=True):
+class CancelFlow(wire.Command, frozen=True, kw_only=True):
     """Cancel a fetch because its reader or its source is gone."""
 
-    flow: FlowId
-    dst: NodeId
+    flow: wire.FlowId
+    dst: wire.NodeId
 
 
-class DiscardJob(Command, frozen=True, kw_only=True):
+class DiscardJob(wire.Command, frozen=True, kw_only=True):
     """The job has ended: kill its remaining attempts and delete its shuffle output."""
 
-    job: JobId
+    job: wire.JobId
 
 
 # Registration ------------------------------------------------------------------------------------
-class RegisterNodeManager(Message, frozen=True, kw_only=True):
+class RegisterNodeManager(wire.LongMessage, frozen=True, kw_only=True):
     """Register a NodeManager and its nodes."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    rack: RackId
-    pid: Pid
-    nodes: Annotated[dict[NodeId, Slots], FEW]  #: {node: its slots}
+    rack: wire.RackId
+    pid: wire.Pid
+    nodes: wire.FewBy[wire.NodeId, wire.Slots]  #: {node: its slots}
     #: it was registered before, over a connection that broke, and goes on with all that it has:
     #: it tells again what may not have arrived, and then sends ``NodeManagerHolds``
     again: bool = False
     #: {node: attempts whose shuffle output an earlier NodeManager left whole on its disk}
-    outputs: Annotated[dict[NodeId, Annotated[tuple[AttemptId, ...], ENTRIES]], FEW] = {}
-    jobs: Annotated[tuple[JobId, ...], ENTRIES] = ()  #: of which there are files on these disks
+    outputs: wire.FewBy[wire.NodeId, wire.Entries[wire.AttemptId]] = {}
+    jobs: wire.Entries[wire.JobId] = ()  #: of which there are files on these disks
 
 
 class HeldAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """An attempt that a NodeManager has and that has not ended, in a ``NodeManagerHolds``."""
 
-    attempt: AttemptId
-    node: NodeId
+    attempt: wire.AttemptId
+    node: wire.NodeId
     has_slot: bool
     killed: bool  #: an order to kill it has come
 
 
-class NodeManagerHolds(Message, frozen=True, kw_only=True):
+class NodeManagerHolds(wire.LongMessage, frozen=True, kw_only=True):
     """What a NodeManager that has registered again has, after all facts that it told again."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    rack: RackId
-    attempts: Annotated[tuple[HeldAttempt, ...], ENTRIES]
-    flows: Annotated[tuple[FlowId, ...], ENTRIES]  #: fetches of these attempts that have not ended
-    jobs: Annotated[tuple[JobId, ...], ENTRIES]  #: of which it has the code
+    rack: wire.RackId
+    attempts: wire.Entries[HeldAttempt]
+    flows: wire.Entries[wire.FlowId]  #: fetches of these attempts that have not ended
+    jobs: wire.Entries[wire.JobId]  #: of which it has the code
 
 
-class FactsJournaled(Command, frozen=True, kw_only=True):
+class FactsJournaled(wire.Command, frozen=True, kw_only=True):
     """To a NodeManager: so many more of the facts that it told are journaled, the oldest first.
 
     Until then it keeps them, and tells them again to a ResourceManager that was restarted.
     """
 
-    count: Count
+    count: wire.Count
 
 
-class NodeManagerHeartbeat(Message, frozen=True, kw_only=True):
+class NodeManagerHeartbeat(wire.LongMessage, frozen=True, kw_only=True):
     """A NodeManager is alive, with the nodes that are still usable."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    rack: RackId
-    nodes: Annotated[tuple[NodeId, ...], FEW]  #: usable nodes; all others of the rack are lost
+    rack: wire.RackId
+    nodes: wire.Few[wire.NodeId]  #: usable nodes; all others of the rack are lost
 
 
-class AttemptDelayed(Message, frozen=True, kw_only=True):
+class AttemptDelayed(wire.Message, frozen=True, kw_only=True):
     """To the ResourceManager: for how long an attempt that succeeded had waited for this machine.
 
     Comes before its ``AttemptSucceeded``.  No event: the core knows no machine.
     """
 
-    attempt: AttemptId
-    launch_s: Seconds  #: from the arrival of its order until its process reported
-    permit_s: Seconds  #: for permits to compute, after that
+    attempt: wire.AttemptId
+    launch_s: wire.Seconds  #: from the arrival of its order until its process reported
+    permit_s: wire.Seconds  #: for permits to compute, after that
 
 
 # Between an attempt and its NodeManager ----------------------------------------------------------
-class UmbilicalHello(Message, frozen=True, kw_only=True):
+class UmbilicalHello(wire.Message, frozen=True, kw_only=True):
     """The first message of an attempt to its NodeManager."""
 
-    attempt: AttemptId
-    pid: Pid
+    attempt: wire.AttemptId
+    pid: wire.Pid
 
 
-class AttemptDue(Message, frozen=True, kw_only=True):
+class AttemptDue(wire.Message, frozen=True, kw_only=True):
     """From a paced attempt: its success is to be reported at ``at_s`` or later, not before.
 
     ``at_s`` is on this machine's clock.
     """
 
-    attempt: AttemptId
-    at_s: Seconds
+    attempt: wire.AttemptId
+    at_s: wire.Seconds
 
 
-class AttemptWaits(Message, frozen=True, kw_only=True):
+class AttemptWaits(wire.Message, frozen=True, kw_only=True):
     """From an attempt: it waits for bytes or for its pace, and computes no more until it asks."""
 
-    attempt: AttemptId
+    attempt: wire.AttemptId
 
 
-class AskToCompute(Message, frozen=True, kw_only=True):
+class AskToCompute(wire.Message, frozen=True, kw_only=True):
     """From an attempt that has waited: it wants to compute.  ``Done`` when it may."""
 
-    attempt: AttemptId
+    attempt: wire.AttemptId
 
 
-class FetchOutput(Message, frozen=True, kw_only=True):
+class FetchOutput(wire.LongMessage, frozen=True, kw_only=True):
     """To a reading attempt: fetch these outputs from the shuffle service of ``rack``."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    flow: FlowId
-    reader: AttemptId
-    src: NodeId
-    rack: RackId
-    outputs: Annotated[tuple[AttemptId, ...], OF_TASKS]
-    partition: Tasks
+    flow: wire.FlowId
+    reader: wire.AttemptId
+    src: wire.NodeId
+    rack: wire.RackId
+    outputs: wire.Entries[wire.AttemptId]
+    partition: wire.Tasks
 
 
 # The time that an attempt reads -------------------------------------------------------------------

@@ -1,37 +1,36 @@
 """A cluster's processes: fork, die with the parent, stop on signals, reap, find, kill.
 
-On Linux the kernel kills a process when its parent dies; elsewhere a process checks its parent once
-a second.  All processes of a cluster are found (on Linux) by an environment variable with its id,
-which all descendants of the supervisor inherit: also those that user code starts in a session of
-their own, and those left over after a kill -9 of the supervisor.
+The kernel kills a process when its parent dies.  All processes of a cluster are found by an
+environment variable with its id, which all descendants of the supervisor inherit: also those that
+user code starts in a session of their own, and those left over after a kill -9 of the supervisor.
 """
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import getpass
 import os
 import resource
-import select
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from railyard.cluster.machine import c_library
+
 if TYPE_CHECKING:
+    import psutil  # at run time within functions: no daemon needs it
+
     from railyard.cluster.messaging.reactor import Reactor
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _DESCRIPTORS = 2**16
 _MARK = "RAILYARD_CLUSTER"
-#: Time to wait for killed processes before looking for more.
-_RECHECK_S = 0.2
+#: Time after which it is looked again for processes that were killed.
+_RECHECK_S = 0.02
 
 
 def fork(main: Callable[[], int | None]) -> int:
@@ -70,7 +69,7 @@ def die_with_parent(parent_pid: int) -> None:
     To be called first after a fork; ``parent_pid`` is the parent's ``os.getpid()`` from before it,
     so that a parent that ended in between is noticed.
     """
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    c_library().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent_pid:
         os._exit(1)
 
@@ -100,16 +99,12 @@ def close_descriptors_but(kept: Container[int]) -> None:
 
 def adopt_orphans() -> None:
     """Become the parent of orphaned descendants (subreaper), so that they can be reaped here."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    c_library().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def stop_on_sigterm(reactor: Reactor) -> None:
-    """Make ``reactor.run`` return on SIGTERM and SIGINT, and when the parent has ended."""
-    wake = wake_on_signals((signal.SIGTERM, signal.SIGINT))
-    reactor.add(wake, reactor.stop)
-    if sys.platform != "linux":
-        parent_pid = os.getppid()
-        reactor.call_every(1.0, lambda: reactor.stop() if os.getppid() != parent_pid else None)
+    """Make ``reactor.run`` return on SIGTERM and SIGINT."""
+    reactor.add(wake_on_signals((signal.SIGTERM, signal.SIGINT)), reactor.stop)
 
 
 def wake_on_signals(signals: Iterable[signal.Signals]) -> int:
@@ -119,17 +114,13 @@ def wake_on_signals(signals: Iterable[signal.Signals]) -> int:
     os.set_blocking(writable, False)
     signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
     for number in signals:
-        signal.signal(number, _noted)
+        signal.signal(number, lambda *_: None)  # its number is in the pipe already
     return readable
-
-
-def _noted(_number: int, _frame: object) -> None:
-    """Do nothing: Python has written the signal's number to the wake-up pipe."""
 
 
 def kill_descendants() -> None:
     """Kill and reap all descendants of this process, if there are any, within two seconds."""
-    import psutil  # imported late: no daemon needs it
+    import psutil
 
     deadline_s = time.monotonic() + 2.0
     while time.monotonic() < deadline_s:
@@ -169,11 +160,8 @@ def signal_strays(known: Container[int]) -> list[int]:
 
 def _children() -> list[int]:
     """Process ids of this thread's children, including ended ones that are not yet reaped."""
-    try:
-        with open("/proc/thread-self/children", encoding="ascii") as file:
-            return [int(pid) for pid in file.read().split()]
-    except FileNotFoundError:  # not Linux, where orphans are not adopted either
-        return []
+    with open("/proc/thread-self/children", encoding="ascii") as file:
+        return [int(pid) for pid in file.read().split()]
 
 
 def reap(options: int = 0) -> list[tuple[int, int]]:
@@ -200,17 +188,6 @@ def how_it_ended(status: int) -> str:
     return f"exit {os.waitstatus_to_exitcode(status)}"
 
 
-def _prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        _libc().prctl(option, value, 0, 0, 0)
-
-
-@functools.cache
-def _libc() -> ctypes.CDLL:
-    """The C library, cached so that forked processes need not load it again."""
-    return ctypes.CDLL(None, use_errno=True)
-
-
 # All processes of a cluster -----------------------------------------------------------------------
 def marked(environment: dict[str, str], cluster: str) -> dict[str, str]:
     """Return the environment with the id of the cluster, for the supervisor's start."""
@@ -219,97 +196,50 @@ def marked(environment: dict[str, str], cluster: str) -> dict[str, str]:
 
 def signal_member(cluster: str, pid: int, number: signal.Signals) -> bool:
     """Signal a process if it exists and belongs to the cluster; return whether it does."""
-    process = _open(cluster, pid)
-    if process is None:
-        return False
+    import psutil
+
     try:
-        signal.pidfd_send_signal(process, number)
-    except ProcessLookupError:
+        process = psutil.Process(pid)
+        if not _is_member(process, cluster):
+            return False
+        process.send_signal(number)
+    except psutil.NoSuchProcess:
         return False
-    finally:
-        os.close(process)
     return True
 
 
 def kill_members(cluster: str, timeout_s: float) -> list[int]:
     """Kill all processes of a cluster but this one; return the ids of those that remain."""
+    import psutil
+
     deadline_s = time.monotonic() + timeout_s
-    while found := _members(cluster):
-        try:
-            for process in found.values():
-                with suppress(ProcessLookupError):  # it has ended
-                    signal.pidfd_send_signal(process, signal.SIGKILL)
-            _wait_until_ended(list(found.values()))
-        finally:
-            for process in found.values():
-                os.close(process)
+    while found := members(cluster):
+        for process in found:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         if time.monotonic() > deadline_s:
-            return sorted(found)
+            return sorted(process.pid for process in found)
+        time.sleep(_RECHECK_S)  # not psutil's wait: it would reap children of this process
     return []
 
 
-def members(cluster: str) -> list[int]:
-    """The ids of all processes of a cluster but this one, sorted."""
-    found = _members(cluster)
-    for process in found.values():
-        os.close(process)
-    return sorted(found)
+def members(cluster: str) -> list[psutil.Process]:
+    """All processes of a cluster but this one."""
+    import psutil
+
+    others = (process for process in psutil.process_iter() if process.pid != os.getpid())
+    return [process for process in others if _is_member(process, cluster)]
 
 
-def _members(cluster: str) -> dict[int, int]:
-    """{process id: process descriptor} of a cluster's processes.
+def _is_member(process: psutil.Process, cluster: str) -> bool:
+    """Whether a process belongs to the cluster; False for one that ends, or of another user."""
+    import psutil
 
-    Incomplete if this process runs out of descriptors.
-    """
-    found: dict[int, int] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        pid = int(entry.name)
-        try:
-            process = None if pid == os.getpid() else _open(cluster, pid)
-        except OSError:
-            if found:
-                break
-            raise
-        if process is not None:
-            found[pid] = process
-    return found
-
-
-def _open(cluster: str, pid: int) -> int | None:
-    """Open a process descriptor; None if it has ended or does not belong to the cluster.
-
-    Raises ``OSError`` if this process has no descriptors left.
-    """
-    folder = Path(f"/proc/{pid}")
     try:
-        if folder.stat().st_uid != os.geteuid():
-            return None
-        process = os.pidfd_open(pid)
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    try:
-        environment = (folder / "environ").read_bytes()
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        environment = b""  # it has ended, or is not readable
-    except OSError:
-        os.close(process)
-        raise
-    if f"{_MARK}={cluster}".encode() in environment.split(b"\0"):
-        return process
-    os.close(process)
-    return None
-
-
-def _wait_until_ended(processes: list[int]) -> None:
-    until_s = time.monotonic() + _RECHECK_S
-    poll = select.poll()
-    for process in processes:
-        poll.register(process, select.POLLIN)
-    left = len(processes)
-    while left and (left_s := until_s - time.monotonic()) > 0:
-        for process, _ in poll.poll(left_s * 1000):
-            poll.unregister(process)
-            left -= 1
+        is_own = process.uids().effective == os.geteuid()
+        return is_own and process.environ().get(_MARK) == cluster
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False
 
 
 def user_name() -> str:

@@ -26,7 +26,6 @@ is opened before it is checked, and emptied through that descriptor.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import logging
@@ -77,7 +76,9 @@ def mark_folder(path: Path, purpose: str) -> Mark:
                 inode=os.fstat(folder).st_ino,
                 id=secrets.token_hex(16),
             )
-            _write_mark(folder, made)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with open(os.open(MARK, flags, 0o600, dir_fd=folder), "wb") as file:
+                file.write(msgspec.json.encode(made))
     except OSError:
         with suppress(OSError):
             (path / MARK).unlink(missing_ok=True)
@@ -116,12 +117,6 @@ def remove_folder(path: Path, purpose: str) -> bool:
     except OSError:
         pass
     return False
-
-
-def _write_mark(folder: int, made: Mark) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(MARK, flags, 0o600, dir_fd=folder), "wb") as file:
-        file.write(msgspec.json.encode(made))
 
 
 def _mark_of(folder: int, name: str, purpose: str) -> Mark | None:
@@ -184,6 +179,8 @@ class RunFolder:
         self.client_files = self.path / "client-files"
         self.journal = self.path / "namenode.sqlite"
         self.network_state = self.path / "network.state"
+        self._processes = self.path / "processes.jsonl"
+        self._deaths = self.path / "deaths.jsonl"
         self.supervisor_events = self.path / "supervisor.jsonl"
         #: the permits to compute, beside all run folders: byte n is locked by the NodeManager that
         #: uses permit n
@@ -217,13 +214,12 @@ class RunFolder:
             raise unusable(f"{parent}: cannot hold run folders", error, parent) from None
         return cls(path)
 
-    def is_ours(self) -> bool:
-        """Whether it exists and ``create`` made it; ``OSError`` if that is not known for now."""
-        return self.id is not None
-
     @property
     def id(self) -> str | None:
-        """The cluster's unique id; None if the folder is not ours.  ``OSError`` as ``is_ours``."""
+        """The cluster's unique id; None if the folder is not ours, or is not there.
+
+        Raises ``OSError`` if that is not known for now.
+        """
         made = mark_of_folder(self.path, _PURPOSE)
         return None if made is None else made.id
 
@@ -251,40 +247,44 @@ class RunFolder:
 
         A failure (the disk is full) is only logged: the process dies with its parent anyway.
         """
-        self._append("processes.jsonl", {"role": role, "name": name, "pid": pid})
+        append_row(self._processes, {"role": role, "name": name, "pid": pid})
 
     def processes(self, role: str = "") -> list[dict[str, Any]]:
         """All recorded processes, or those of a role, one dict each: role, name, pid."""
-        return [row for row in self._lines("processes.jsonl") if role in ("", row["role"])]
+        return [row for row in rows_of(self._processes) if role in ("", row["role"])]
 
     def record_death(self, role: str, name: str, pid: int, how: str, next_: str) -> None:
         """Record a daemon that died, how ("signal 9" or "exit 1"), and what follows."""
         row = {"role": role, "name": name, "pid": pid, "how": how, "next": next_}
-        self._append("deaths.jsonl", row)
+        append_row(self._deaths, row)
 
     def deaths(self) -> list[dict[str, Any]]:
         """All recorded deaths of daemons, one dict each: role, name, pid, how, next."""
-        return list(self._lines("deaths.jsonl"))
+        return list(rows_of(self._deaths))
 
     def remove(self) -> None:
         remove_folder(self.path, _PURPOSE)
 
-    def _append(self, name: str, row: dict[str, Any]) -> None:
-        # One write of a line to an O_APPEND file is atomic, even with several writers.
-        try:
-            with open(self.path / name, "a+b") as file:
-                file.write(_end_of_cut_line(file) + json.dumps(row).encode() + b"\n")
-        except OSError as error:
-            log.warning("%s: %s could not be recorded: %s", name, row, error.strerror)
 
-    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
-        try:
-            with open(self.path / name, encoding="utf-8") as file:
-                for line in file:  # of a cluster that is up for long there are very many
-                    with contextlib.suppress(json.JSONDecodeError):  # cut short by a full disk
-                        yield json.loads(line)
-        except FileNotFoundError:
-            return
+def append_row(path: Path, row: object) -> None:
+    """Append a line of JSON to a file; that its disk is full is only logged."""
+    # One write of a line to an O_APPEND file is atomic, even with several writers.
+    try:
+        with open(path, "a+b") as file:
+            file.write(_end_of_cut_line(file) + json.dumps(row).encode() + b"\n")
+    except OSError as error:
+        log.warning("%s: %s could not be recorded: %s", path, row, error.strerror)
+
+
+def rows_of(path: Path) -> Iterator[Any]:
+    """The lines of such a file; none if it is not there."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            for line in file:  # of a cluster that is up for long there are very many
+                with suppress(json.JSONDecodeError):  # cut short by a full disk
+                    yield json.loads(line)
+    except FileNotFoundError:
+        return
 
 
 def _end_of_cut_line(file: BinaryIO) -> bytes:

@@ -37,6 +37,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from railyard.cluster import processes
 from railyard.cluster.config import (
     DEATHS_MAX,
     NOT_AGAIN,
@@ -48,18 +49,6 @@ from railyard.cluster.config import (
 )
 from railyard.cluster.machine import freeze_objects
 from railyard.cluster.messaging.access import take_role
-from railyard.cluster.processes import (
-    adopt_orphans,
-    allow_many_descriptors,
-    close_descriptors_but,
-    fork,
-    how_it_ended,
-    kill_descendants,
-    kill_strays,
-    reap,
-    signal_strays,
-    wake_on_signals,
-)
 from railyard.cluster.runfolder import RunFolder
 
 log = logging.getLogger(__name__)
@@ -113,11 +102,11 @@ class Standbys:
         """Whether a daemon has none and may have one: if one has failed, the next would."""
         return name not in self._known and name not in self._failed
 
-    def start(self, name: str, fork: Callable[[int], int]) -> None:
-        """Start one; ``fork`` starts it with a pipe that is readable once it is needed; its id."""
+    def start(self, name: str, main: Callable[[int], int | None]) -> None:
+        """Start one; ``main`` gets a pipe that is readable once it is needed."""
         readable, writable = os.pipe()
         try:
-            self._known[name] = fork(readable), writable
+            self._known[name] = processes.fork(partial(main, readable)), writable
         except OSError:  # no process for it
             os.close(writable)
             raise
@@ -205,10 +194,10 @@ class Supervisor:
         self._ready_in, self._ready_out = os.pipe()
 
     def run(self) -> Ending:
-        adopt_orphans()
-        allow_many_descriptors()
+        processes.adopt_orphans()
+        processes.allow_many_descriptors()
         # Before the first fork, so that a child that ends at once is noticed too.
-        wake = wake_on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGCHLD))
+        wake = processes.wake_on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGCHLD))
         self._folder.record_process("Supervisor", "supervisor", os.getpid())
         freeze_objects()
         grace_s = STOP_GRACE_S
@@ -228,7 +217,7 @@ class Supervisor:
         if spec.module and spec.module not in sys.modules:
             importlib.import_module(spec.module)
             freeze_objects()
-        pid = self._standbys.take(spec.name) or fork(partial(self._become, spec))
+        pid = self._standbys.take(spec.name) or processes.fork(partial(self._become, spec))
         self._running[pid] = spec
         self._unready[spec.name] = time.monotonic() + self._start_timeout_s
         self._folder.record_process(spec.role, spec.name, pid)
@@ -245,7 +234,9 @@ class Supervisor:
         self._write_to_log(spec.name)
         take_role(spec.name)
         # The lock that marks the cluster as alive, and the lifeline, are only the supervisor's.
-        close_descriptors_but({self._ready_out} if needed is None else {self._ready_out, needed})
+        processes.close_descriptors_but(
+            {self._ready_out} if needed is None else {self._ready_out, needed}
+        )
         return spec.main(
             Daemon(
                 role=spec.role,
@@ -260,7 +251,7 @@ class Supervisor:
         )
 
     def _say_ready(self, name: str) -> None:
-        _write_all(self._ready_out, f"{name}\n".encode())
+        os.write(self._ready_out, f"{name}\n".encode())  # at once: it is short
         os.close(self._ready_out)
 
     def _write_to_log(self, name: str) -> None:
@@ -313,7 +304,7 @@ class Supervisor:
         """Report each daemon that has ended; return how the cluster ends if one was critical."""
         ending = None
         # reaped, so a process is certainly dead before it is replaced
-        for pid, status in reap(os.WUNTRACED | os.WCONTINUED):
+        for pid, status in processes.reap(os.WUNTRACED | os.WCONTINUED):
             if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
                 self._note_stop(pid, "suspended" if os.WIFSTOPPED(status) else "resumed")
                 continue
@@ -321,7 +312,7 @@ class Supervisor:
             self._standbys.note_death(pid)
             if spec is None:
                 continue  # an orphan that was adopted: see below
-            how = how_it_ended(status)
+            how = processes.how_it_ended(status)
             with suppress(OSError):  # read-only; nobody is to connect to the dead daemon's port
                 self._folder.port(spec.name).unlink()
             was_unready = self._unready.pop(spec.name, None) is not None
@@ -336,7 +327,7 @@ class Supervisor:
                 ending = ending or Ending.DAEMON_DIED
         # Kill what a daemon left behind, including processes that its attempts started in other
         # sessions: each orphan is adopted when its parent ends, and SIGCHLD brings us here.
-        signal_strays({*self._running, *self._standbys.pids})
+        processes.signal_strays({*self._running, *self._standbys.pids})
         return ending
 
     def _note_stop(self, pid: int, event: str) -> None:
@@ -368,9 +359,8 @@ class Supervisor:
         if not due:
             return
         self._due = [(due_s, spec) for due_s, spec in self._due if due_s > now_s]
-        kill_strays(
-            {*self._running, *self._standbys.pids}
-        )  # attempts of a NodeManager that died, and what they started
+        # Attempts of a NodeManager that died, and what they started.
+        processes.kill_strays({*self._running, *self._standbys.pids})
         for spec in due:
             try:
                 pid = self._fork(spec)
@@ -389,10 +379,7 @@ class Supervisor:
             if wants is None or not self._standbys.may_have(spec.name) or not wants(self._folder):
                 continue
             with suppress(OSError):  # no process for it: at another time
-                self._standbys.start(spec.name, partial(self._fork_standby, spec))
-
-    def _fork_standby(self, spec: DaemonSpec, needed: int) -> int:
-        return fork(partial(self._become, spec, needed))
+                self._standbys.start(spec.name, partial(self._become, spec))
 
     def _deal_with_late(self) -> Ending | None:
         """Handle daemons that missed their deadline: fail the start, or kill and restart them."""
@@ -424,20 +411,15 @@ class Supervisor:
             os.kill(pid, signal.SIGTERM)
         deadline_s = time.monotonic() + grace_s
         while self._running and time.monotonic() < deadline_s:
-            for pid, _ in reap():
+            for pid, _ in processes.reap():
                 self._running.pop(pid, None)
             time.sleep(0.002)
-        kill_descendants()
+        processes.kill_descendants()
         for entry in self._folder.sockets.iterdir():
             with suppress(OSError):
                 entry.unlink()
         if self._lifeline is not None and _at_end(self._lifeline):
             self._folder.remove()  # the process that started the cluster is gone and can't do it
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]
 
 
 def _at_end(fd: int) -> bool:

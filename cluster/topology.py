@@ -23,30 +23,10 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 
+from railyard.cluster import topologyfile
 from railyard.cluster.errors import UsageError, require, require_count, unknown_name
 from railyard.cluster.ids import NodeId, RackId, node_id, rack_id
 from railyard.cluster.inputfile import build, read_toml, require_effect
-from railyard.cluster.topologyfile import (
-    MOST,
-    TABLES_OF_FILE,
-    Change,
-    Client,
-    Compute,
-    Links,
-    Liveness,
-    Ocs,
-    RackFigures,
-    RackShape,
-    Storage,
-    SwitchTree,
-    Table,
-    apply_changes,
-    names_of_links,
-    place_named,
-    require_consistent,
-    require_rates,
-    split_changes,
-)
 from railyard.cluster.units import RATE_BYTES_PER_S_MIN
 
 T = TypeVar("T")
@@ -80,7 +60,7 @@ class Rack(msgspec.Struct, frozen=True, kw_only=True):
         return sum(node.slots for node in self.nodes)
 
 
-class Topology(Table, frozen=True, kw_only=True, dict=True):
+class Topology(topologyfile.Table, frozen=True, kw_only=True, dict=True):
     """A whole cluster, as given by its TOML file.
 
     Raises ``UsageError`` for values that are impossible.
@@ -95,19 +75,19 @@ class Topology(Table, frozen=True, kw_only=True, dict=True):
     description: str = ""
     source: str = ""  #: paper and section of the values
     scale: int = 1  #: bytes of the model per real byte
-    racks: RackShape
-    links: Links
-    rack: dict[RackId, RackFigures] = {}  #: {rack: its overrides}
-    ocs: Ocs | None = None
-    tree: SwitchTree | None = None
-    storage: Storage = Storage()
-    compute: Compute = Compute()
-    liveness: Liveness = Liveness()
+    racks: topologyfile.RackShape
+    links: topologyfile.Links
+    rack: dict[RackId, topologyfile.RackFigures] = {}  #: {rack: its overrides}
+    ocs: topologyfile.Ocs | None = None
+    tree: topologyfile.SwitchTree | None = None
+    storage: topologyfile.Storage = topologyfile.Storage()
+    compute: topologyfile.Compute = topologyfile.Compute()
+    liveness: topologyfile.Liveness = topologyfile.Liveness()
     #: settings of schedulers that this cluster's Hadoop has, such as {"shuffle.slowstart": 0.8};
     #: a scheduler that has a setting and a value of its own for it keeps that
     settings: dict[str, bool | int | float | str] = {}
     #: left out of logs where it is not given, which stay as they were before it could be
-    client: Client | msgspec.UnsetType = msgspec.UNSET
+    client: topologyfile.Client | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
         require(self.name.isprintable(), "name", self.name, "letters that can be read")
@@ -144,7 +124,7 @@ class Topology(Table, frozen=True, kw_only=True, dict=True):
         return sum(rack.slots for rack in self.rack_list())
 
     @property
-    def client_link(self) -> Client | None:
+    def client_link(self) -> topologyfile.Client | None:
         """The link that clients outside the racks share; None: they are not limited."""
         return self.client or None
 
@@ -182,12 +162,12 @@ class Topology(Table, frozen=True, kw_only=True, dict=True):
     def _nodes(self) -> tuple[Node, ...]:
         return tuple(node for rack in self._racks for node in rack.nodes)
 
-    def _shape(self, figures: RackFigures) -> tuple[int, int]:
+    def _shape(self, figures: topologyfile.RackFigures) -> tuple[int, int]:
         """(nodes of a rack, slots of each)"""
         return figures.nodes or self.racks.nodes, figures.slots or self.racks.slots
 
     def _rack(self, rack: RackId) -> Rack:
-        figures = self.rack.get(rack, RackFigures())
+        figures = self.rack.get(rack, topologyfile.RackFigures())
         nodes, slots = self._shape(figures)
         nic = self.links.nic if figures.nic is None else figures.nic
         up, down = self._capacities(figures, nodes * nic)
@@ -202,7 +182,7 @@ class Topology(Table, frozen=True, kw_only=True, dict=True):
             downlink_bytes_per_s=down,
         )
 
-    def _capacities(self, figures: RackFigures, nics: float) -> tuple[float, float]:
+    def _capacities(self, figures: topologyfile.RackFigures, nics: float) -> tuple[float, float]:
         """(uplink, downlink) of a rack in bytes/s, net of background traffic."""
         if self.tree is not None:
             return self.tree.tor, self.tree.tor
@@ -218,13 +198,13 @@ class Topology(Table, frozen=True, kw_only=True, dict=True):
     def _check_sums(self) -> None:
         """Check totals over all racks; equal racks are computed once."""
         alike = self.racks.count - len(self.rack)
-        kinds = [(RackFigures(), alike)] if alike else []
+        kinds = [(topologyfile.RackFigures(), alike)] if alike else []
         kinds += [(figures, 1) for figures in self.rack.values()]
         nodes = sum(self._shape(figures)[0] * count for figures, count in kinds)
         slots = sum(math.prod(self._shape(figures)) * count for figures, count in kinds)
-        require(nodes <= MOST, "nodes of all racks", nodes, f"at most {MOST}")
-        require(slots <= MOST, "slots of all nodes", slots, f"at most {MOST}")
-        copies, usual = self.storage.replication, Storage().replication
+        require_count("nodes of all racks", nodes, most=topologyfile.MOST)
+        require_count("slots of all nodes", slots, most=topologyfile.MOST)
+        copies, usual = self.storage.replication, topologyfile.Storage().replication
         right = f"at most {nodes}, the number of nodes"
         require(copies <= max(nodes, usual), "storage.replication", copies, right)
         for figures, _ in kinds:
@@ -233,14 +213,14 @@ class Topology(Table, frozen=True, kw_only=True, dict=True):
             right = "at least 8bps left by oversubscription and background"
             require(slowest >= RATE_BYTES_PER_S_MIN, "a rack's uplink", f"{slowest:g} B/s", right)
 
-    def _check_links(self, links: Links) -> None:
-        if links.capacity_given() != 1:
-            both = "both" if links.capacity_given() else "neither"
+    def _check_links(self, links: topologyfile.Links) -> None:
+        if (links.uplink is None) == (links.oversubscription is None):
+            both = "neither" if links.uplink is None else "both"
             raise UsageError(f"links: need uplink or oversubscription, not {both}")
         if links.oversubscription is not None and not math.isfinite(links.nic):
             raise UsageError("links.oversubscription: need a limit for links.nic to divide")
 
-    def _check_tree(self, tree: SwitchTree) -> None:
+    def _check_tree(self, tree: topologyfile.SwitchTree) -> None:
         for key in ("uplink", "downlink", "oversubscription"):
             value = getattr(self.links, key)
             right = "none where there is a [tree]: its switches are the limit"
@@ -252,14 +232,14 @@ class Topology(Table, frozen=True, kw_only=True, dict=True):
         require(racks <= count, "tree.racks_per_aggregation", racks, right)
 
 
-def _check_figures(rack: RackId, figures: RackFigures, *, is_in_tree: bool) -> None:
+def _check_figures(rack: RackId, figures: topologyfile.RackFigures, *, is_in_tree: bool) -> None:
     right = "letters that can be read"
     require(figures.name.isprintable(), f"rack.{rack}.name", figures.name, right)
     for key in ("nodes", "slots"):
         count = getattr(figures, key)
         if count is not None:
-            require_count(f"rack.{rack}.{key}", count, most=MOST)
-    require_rates(f"rack.{rack}", figures, "nic", "uplink", "downlink")
+            require_count(f"rack.{rack}.{key}", count, most=topologyfile.MOST)
+    topologyfile.require_rates(f"rack.{rack}", figures, "nic", "uplink", "downlink")
     for key in ("uplink", "downlink"):
         if getattr(figures, key) is not None and is_in_tree:
             raise UsageError(f"rack.{rack}.{key}: need none where there is a [tree]")
@@ -271,7 +251,7 @@ def topology_names() -> list[str]:
     return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
-def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology:
+def load_topology(name_or_file: str, changes: Sequence[topologyfile.Change] = ()) -> Topology:
     """Load a built-in topology by its name, or one from a ``.toml`` file.
 
     ``changes`` are overrides such as ("delta", "1ms"), ("links.nic", "1Gbps") or a link,
@@ -281,16 +261,16 @@ def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology
     Raises ``UsageError`` for an unknown name, a file that cannot be read, an unknown key and an
     impossible value; the message says where, what, and what would be right.
     """
-    base, more = split_changes(name_or_file)
+    base, more = topologyfile.split_changes(name_or_file)
     changes = [*more, *changes]
-    require_consistent(changes)
+    topologyfile.require_consistent(changes)
     data, source = _read(base)
     if changes:
         suffix = ",".join(f"{key}={value}" for key, value in changes)
         source = f"{base} with {suffix}"
         for key, value in changes:
             same = _of_link(key, value, data, source)
-            data = apply_changes(data, same, TABLES, source)
+            data = topologyfile.apply_changes(data, same, TABLES, source)
         data["name"] = f"{data.get('name', base)},{suffix}"
     made = build(data, Topology, source)
     compute = "compute."
@@ -304,12 +284,12 @@ def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology
 #: {table: its keys that can be overridden}
 TABLES: Mapping[str, tuple[str, ...]] = {
     name.partition(".")[0]: tuple(field.encode_name for field in msgspec.structs.fields(table))
-    for name, table in TABLES_OF_FILE.items()
-    if table is not Liveness
+    for name, table in topologyfile.TABLES_OF_FILE.items()
+    if table is not topologyfile.Liveness
 }
 
 
-def _of_link(key: str, value: str, data: dict[str, Any], source: str) -> list[Change]:
+def _of_link(key: str, value: str, data: dict[str, Any], source: str) -> list[topologyfile.Change]:
     """A change of a rack's link, "r3.up", as changes of its figures; any other change as it is."""
     place, _, end = key.rpartition(".")
     way = end.casefold()
@@ -317,10 +297,12 @@ def _of_link(key: str, value: str, data: dict[str, Any], source: str) -> list[Ch
         return [(key, value)]
     topology = build(data, Topology, source)
     racks = {str(rack.id): rack for rack in topology.rack_list()}
-    name = place_named(place, topology.places())
+    name = topologyfile.place_named(place, topology.places())
     if name not in racks:
         known = [f"{rack}.{each}" for rack in racks for each in ("up", "down")]
-        raise unknown_name("link of the network", key, names_of_links(known, topology.places()))
+        raise unknown_name(
+            "link of the network", key, topologyfile.names_of_links(known, topology.places())
+        )
     if way == "down":
         return [(f"rack.{name}.downlink", value)]
     # [rack.rN] with an uplink alone means both ways

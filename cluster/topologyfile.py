@@ -115,10 +115,6 @@ class Links(Table, frozen=True, kw_only=True):
         require(ratio is None or 0 < ratio <= _RATIO_MAX, "links.oversubscription", ratio, right)
         require(0 <= self.background < 1, "links.background", self.background, "a share in [0, 1)")
 
-    def capacity_given(self) -> int:
-        """Number of ways in which a rack's uplink is given: 0, 1 or 2."""
-        return (self.uplink is not None) + (self.oversubscription is not None)
-
 
 class Client(Table, frozen=True, kw_only=True):
     """[client]: the link to the core that clients outside the racks share, in bytes/s.
@@ -167,7 +163,7 @@ class Ocs(Table, frozen=True, kw_only=True):
         require(self.delta_s >= 0, "ocs.delta_s", self.delta_s, right)
         right = "a whole number >= 1 (1: one circuit per port)"
         require(self.wavelengths >= 1, "ocs.wavelengths", self.wavelengths, right)
-        require(self.wavelengths <= MOST, "ocs.wavelengths", self.wavelengths, f"at most {MOST}")
+        require_count("ocs.wavelengths", self.wavelengths, most=MOST)
 
 
 class Storage(Table, frozen=True, kw_only=True):
@@ -290,17 +286,14 @@ def split_changes(text: str, lists: Sequence[str] = ()) -> tuple[str, list[Chang
     A key is given once, but for ``lists``, whose values together are one.
     """
     base, *texts = text.split(",")
-    changes = [parse_change(change, text) for change in texts]
+    changes = []
+    for change in texts:
+        key, equals, value = change.partition("=")
+        if not (key and equals and value):
+            raise UsageError(f"{text}: need KEY=VALUE, not {change!r}")
+        changes.append((key.strip(), value.strip()))
     require_once((key for key, _ in changes if key.partition(".")[0] not in lists), f"{base}:")
     return base, changes
-
-
-def parse_change(text: str, where: str) -> Change:
-    """Parse "KEY=VALUE"; ``where`` starts the error."""
-    key, equals, value = text.partition("=")
-    if not (key and equals and value):
-        raise UsageError(f"{where}: need KEY=VALUE, not {text!r}")
-    return key.strip(), value.strip()
 
 
 def require_consistent(changes: Sequence[Change]) -> None:
@@ -386,7 +379,8 @@ def link_name(text: str, places: Mapping[str, str]) -> str:
     between the words of a site's name.
     """
     place, way = _split(text.strip(), places)
-    return ".".join([place, *map(_as_way, way)])
+    parts = (part.casefold() if part.casefold() in _WAYS else part for part in way)
+    return ".".join([place, *parts])
 
 
 def place_named(text: str, places: Mapping[str, str]) -> str:
@@ -403,10 +397,6 @@ def names_of_links(names: Iterable[str], places: Mapping[str, str]) -> Iterator[
     for name in names:
         place, dot, way = name.partition(".")
         yield own.get(place, place).replace(" ", "-") + dot + way
-
-
-def _as_way(part: str) -> str:
-    return part.casefold() if part.casefold() in _WAYS else part
 
 
 def _split(text: str, places: Mapping[str, str]) -> tuple[str, list[str]]:

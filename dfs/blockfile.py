@@ -111,10 +111,7 @@ class CheckedRange:
         self._waiting: list[memoryview] = []  #: bytes of the incomplete piece
 
     def add(self, data: memoryview) -> list[memoryview]:
-        """Add the next bytes; return all bytes that are newly verified, as views without copies.
-
-        Raises ``WrongChecksum``; nothing may be added after that.
-        """
+        """Add the next bytes; return those newly verified, as views; ``WrongChecksum`` ends it."""
         right = 0  #: bytes of ``data`` in complete pieces
         for end, got in self._running.ended(data):
             start, wanted = next(self._left)
@@ -170,10 +167,7 @@ class ReplicaDamaged(ReplicaError):
 
 
 class BlockWriter:
-    """Writes one block with a known length in bytes and known checksums.
-
-    Raises ``OSError``, for instance if the disk is full.
-    """
+    """Writes one block with a known length in bytes and known checksums; raises ``OSError``."""
 
     def __init__(self, folder: Path, block: BlockId, length: int, sums: array[int]) -> None:
         self.folder = folder
@@ -185,7 +179,6 @@ class BlockWriter:
         self._open = True
 
     def write(self, data: memoryview) -> None:
-        """Write the next bytes; raises ``WrongChecksum`` if they do not match the checksums."""
         for right in self._checked.add(data):
             self._write(right)
 
@@ -218,7 +211,6 @@ class BlockWriter:
         remove_file(self.folder, self._final)
 
     def abort(self) -> None:
-        """Discard the block; does nothing if it is complete."""
         self._close()
         remove_file(self.folder, self._part)
 

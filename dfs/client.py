@@ -121,32 +121,11 @@ class DfsClient:
         ``data`` is sent without copies: its buffers must not change until this returns.
         ``replication`` 0 is the cluster's default.
         """
-        return self.fill(path, self.create(path, replication, overwrite, hint), data)
+        how = CreateFile(path=path, replication=replication, overwrite=overwrite, hint=hint)
+        return self.fill(path, self.create(how), data)
 
-    def create(
-        self,
-        path: str,
-        replication: int = 0,
-        overwrite: bool = False,
-        hint: PlacementHint = _NO_HINT,
-        owner: str = "",
-        permission: int | None = None,
-        unless: str = "",
-        stored_block_bytes: int = 0,
-    ) -> FileCreated:
-        """Create a file that ``fill`` will write; see ``write`` and ``CreateFile``."""
-        create = CreateFile(
-            path=path,
-            writer=self._node,
-            replication=replication,
-            overwrite=overwrite,
-            hint=hint,
-            owner=owner,
-            permission=permission,
-            unless=unless,
-            stored_block_bytes=stored_block_bytes,
-        )
-        return self._call(create, FileCreated)
+    def create(self, how: CreateFile) -> FileCreated:
+        return self._call(msgspec.structs.replace(how, writer=self._node), FileCreated)
 
     def fill(
         self, path: str, created: FileCreated | FileReopened, data: Iterable[Buffer]
@@ -161,10 +140,7 @@ class DfsClient:
             raise
 
     def append(self, path: str, data: Iterable[Buffer]) -> FileStatus:
-        """Write ``data`` at the end of a file, whose last block is filled up first.
-
-        Readers see the file as it was until this returns.
-        """
+        """Write at the end of a file; readers see the file as it was until this returns."""
         return self._rewrite_end(path, None, data)
 
     def truncate(self, path: str, stored_length: int) -> FileStatus:
@@ -176,7 +152,6 @@ class DfsClient:
     def read(
         self, path: str, stored_offset: int = 0, stored_length: int | None = None
     ) -> Iterator[memoryview]:
-        """Yield the bytes of a file as they arrive; see ``DfsFile.stream``."""
         return self.open(path).stream(stored_offset, stored_length)
 
     def locations(self, path: str) -> tuple[BlockLocation, ...]:
@@ -187,7 +162,6 @@ class DfsClient:
         return self.find(path) is not None
 
     def find(self, path: str) -> FileStatus | None:
-        """The status of the file or folder at ``path``; None if there is none."""
         return self._call(GetStatus(path=path), Status).status
 
     def status(self, path: str) -> FileStatus:
@@ -246,7 +220,6 @@ class DfsClient:
         return self._call(GetSafeMode(), SafeModeStatus).on
 
     def set_safe_mode(self, on: bool) -> bool:
-        """Enter safe mode, or leave it; returns whether it is on."""
         return self._call(SetSafeMode(on=on), SafeModeStatus).on
 
     def close(self) -> None:
@@ -303,19 +276,17 @@ class DfsClient:
 
         Not if somebody has asked for safe mode: nobody knows when that ends.
         """
-        for pause_s in _PAUSES_S:
+        pauses_s = iter(_PAUSES_S)
+        while True:
             try:
                 return self._services.namenode.ask(message, answer)
             except NotDone as error:
-                if error.kind == LOCKED:
+                pause_s = next(pauses_s, None)
+                if error.kind == LOCKED or (pause_s is None and error.kind == SAFE_MODE):
                     raise
+                if pause_s is None:
+                    raise NoRoom(str(error), error.kind) from None  # for its journal
                 self._transport.reactor.run_until(lambda: False, pause_s)
-        try:
-            return self._services.namenode.ask(message, answer)
-        except NotDone as error:
-            if error.kind in (SAFE_MODE, LOCKED):
-                raise
-            raise NoRoom(str(error), error.kind) from None  # for its journal
 
 
 def _token() -> str:

@@ -9,112 +9,83 @@ travel as ``netemu.transfers`` says.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, NewType
+from typing import Annotated, Literal, NewType
 
 import msgspec
 
-from railyard.cluster.messaging.wire import (
-    ANSWER_BYTES_MAX,
-    ENTRIES,
-    FEW,
-    LONG_BYTES_MAX,
-    OF_TASKS,
-    Command,
-    Count,
-    Event,
-    Message,
-    Name,
-    NodeId,
-    Number,
-    Path,
-    Permission,
-    Pid,
-    RackId,
-    ReplicaRacks,
-    Replicas,
-    Seconds,
-    StoredBytes,
-    Text,
-)
+from railyard.cluster.messaging import wire
 from railyard.cluster.units import format_count
 
 #: Never used twice, not even after a restart of the NameNode.
 BlockId = NewType("BlockId", int)
 Block = Annotated[BlockId, msgspec.Meta(ge=0, le=2**63 - 1)]
-Nodes = Annotated[tuple[NodeId, ...], FEW]
+Nodes = wire.Few[wire.NodeId]
 
 
-class OnceOnly(Message, frozen=True, kw_only=True):
+class OnceOnly(wire.Message, frozen=True, kw_only=True):
     """A request that is sent again if the connection broke before its answer.
 
     The NameNode keeps the answers to the latest of them, over its restarts too, and answers one
     that comes again with the same token as it did before.
     """
 
-    token: Name = ""  #: chosen by the sender, never used for another request; "" = none
+    token: wire.Name = ""  #: chosen by the sender, never used for another request; "" = none
 
 
 # To a DataNode: blocks ----------------------------------------------------------------------------
-class WriteBlock(Message, frozen=True, kw_only=True):
+class WriteBlock(wire.Message, frozen=True, kw_only=True):
     """Store a block on ``nodes[0]`` and forward it to the others; its bytes follow as chunks.
 
     The payload holds the block's checksums (``dfs.blockfile.pack_sums``), which every node checks.
     Answered with ``BlockWritten`` when every node of the pipeline has stored the block or failed.
     """
 
-    transfer: Name  #: name of the transfer, chosen by the sender
+    transfer: wire.Name  #: name of the transfer, chosen by the sender
     block: Block
-    stored_length: StoredBytes
+    stored_length: wire.StoredBytes
     nodes: Nodes
 
 
-class BlockWritten(Message, frozen=True, kw_only=True):
+class BlockWritten(wire.Message, frozen=True, kw_only=True):
     """The nodes that stored the block; if any of the pipeline is missing, ``reason`` says why."""
 
     nodes: Nodes
-    reason: Text = ""
+    reason: wire.Text = ""
     is_full: bool = False  #: with no ``nodes``: the first node's disk is full
 
 
-class ReadBlock(Message, frozen=True, kw_only=True):
+class ReadBlock(wire.Message, frozen=True, kw_only=True):
     """Read a range of the replica on ``node``; its bytes come as chunks.
 
     Answered with ``Done`` before the first chunk; refused if there is no sound replica.  The
     answer's payload holds the checksums of the range, which the reader verifies.
     """
 
-    transfer: Name  #: name of the transfer and of its flow, chosen by the reader
+    transfer: wire.Name  #: name of the transfer and of its flow, chosen by the reader
     block: Block
-    node: NodeId
-    stored_offset: StoredBytes
-    stored_length: StoredBytes
-    reader: NodeId | None = None  #: None: outside the cluster
-
-
-class LoseNode(Command, frozen=True, kw_only=True):
-    """Behave as if this node had died.  Answered with ``Done``.  For tests."""
-
-    node: NodeId
+    node: wire.NodeId
+    stored_offset: wire.StoredBytes
+    stored_length: wire.StoredBytes
+    reader: wire.NodeId | None = None  #: None: outside the cluster
 
 
 # To the NameNode: files and folders ---------------------------------------------------------------
-# Files and folders -------------------------------------------------------------------------------
 class FileStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The status of a file or folder, as listings show it."""
 
-    path: Path
+    path: wire.Path
     folder: bool = False
-    stored_length: StoredBytes = 0
-    blocks: Count = 0
-    replication: Replicas = 0  #: replicas that each block should have; 0 for a folder
-    number: Number = 0  #: stays the same while it exists, also if it is renamed
-    entries: Count = 0  #: of a folder
-    owner: Name = ""
-    group: Name = ""
-    permission: Permission = 0  #: kept and shown, but not enforced
-    modified_s: Seconds = 0.0  #: since 1970, when its content or its entries were last changed
-    accessed_s: Seconds = 0.0  #: since 1970, when it was made or what ``SetAttributes`` said
-    stored_block_bytes: StoredBytes = 0  #: of a file's block, at most; 0 = the topology's
+    stored_length: wire.StoredBytes = 0
+    blocks: wire.Count = 0
+    replication: wire.Replicas = 0  #: replicas that each block should have; 0 for a folder
+    number: wire.Number = 0  #: stays the same while it exists, also if it is renamed
+    entries: wire.Count = 0  #: of a folder
+    owner: wire.Name = ""
+    group: wire.Name = ""
+    permission: wire.Permission = 0  #: kept and shown, but not enforced
+    modified_s: wire.Seconds = 0.0  #: since 1970, when its content or its entries were last changed
+    accessed_s: wire.Seconds = 0.0  #: since 1970, when it was made or what ``SetAttributes`` said
+    stored_block_bytes: wire.StoredBytes = 0  #: of a file's block, at most; 0 = the topology's
 
 
 class PlacementHint(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,73 +93,71 @@ class PlacementHint(msgspec.Struct, frozen=True, kw_only=True):
 
     first: Nodes = ()  #: preferred nodes for the first replica, best first
     #: preferred racks of each replica; empty or missing = the placement rule decides
-    racks: ReplicaRacks = ()
+    racks: wire.ReplicaRacks = ()
 
 
-class GetStatus(Message, frozen=True, kw_only=True):
+class GetStatus(wire.Message, frozen=True, kw_only=True):
     """Get the status of ``path``.  Answered with ``Status``."""
 
-    path: Path
+    path: wire.Path
 
 
-class Status(Message, frozen=True, kw_only=True):
+class Status(wire.Message, frozen=True, kw_only=True):
     """The answer to ``GetStatus``; ``status`` is None if the path does not exist."""
 
     status: FileStatus | None
 
 
-class ListFolder(Message, frozen=True, kw_only=True):
+class ListFolder(wire.Message, frozen=True, kw_only=True):
     """List a folder, or a single file.  Answered with ``Listing``."""
 
-    path: Path
+    path: wire.Path
 
 
-class Listing(Message, frozen=True, kw_only=True):
+class Listing(wire.LongAnswer, frozen=True, kw_only=True):
     """The answer to ``ListFolder``; entries are sorted by name."""
 
-    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
-
-    entries: Annotated[tuple[FileStatus, ...], ENTRIES]
+    entries: wire.Entries[FileStatus]
 
 
-class MakeFolder(Message, frozen=True, kw_only=True):
+class MakeFolder(wire.Message, frozen=True, kw_only=True):
     """Make a folder and its parents; no error if it exists.  Answered with ``Done``."""
 
-    path: Path
-    owner: Name = ""  #: "" = the user who runs the cluster
-    permission: Permission | None = None  #: None = 755
+    path: wire.Path
+    owner: wire.Name = ""  #: "" = the user who runs the cluster
+    permission: wire.Permission | None = None  #: None = 755
 
 
 class Remove(OnceOnly, frozen=True, kw_only=True):
     """Remove a file or folder.  Answered with ``Removed``; refused if it does not exist."""
 
-    path: Path
+    path: wire.Path
     recursive: bool = False  #: also remove a folder that is not empty
 
 
-class Removed(Message, frozen=True, kw_only=True):
+class Removed(wire.Message, frozen=True, kw_only=True):
     """The numbers of files and folders removed."""
 
-    files: Count
-    folders: Count
+    files: wire.Count
+    folders: wire.Count
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
     """A rename of a file or folder from ``source`` to ``target``."""
 
-    source: Path
-    target: Path
+    source: wire.Path
+    target: wire.Path
 
 
 class Gather(msgspec.Struct, frozen=True, kw_only=True):
     """A move of all files in some folders into one folder; they keep their names."""
 
-    source: Path  #: the parent of ``folders``
-    folders: Annotated[tuple[Name, ...], OF_TASKS]  #: names in ``source``
-    target: Path  #: the folder that gets the files
+    source: wire.Path  #: the parent of ``folders``
+    folders: wire.Entries[wire.Name]  #: names in ``source``
+    target: wire.Path  #: the folder that gets the files
 
 
-class MoveFiles(OnceOnly, frozen=True, kw_only=True):
+class MoveFiles(OnceOnly, wire.LongMessage, frozen=True, kw_only=True):
     """Rename many files atomically, all or nothing.  Answered with ``Done``.
 
     In this order: do ``moves``; do ``gathers``; make ``markers`` (empty files, such as a job's
@@ -197,43 +166,41 @@ class MoveFiles(OnceOnly, frozen=True, kw_only=True):
     ``overwrite`` is set and it is a file, or an empty folder in the way of a folder.
     """
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    moves: Annotated[tuple[Move, ...], ENTRIES] = ()
-    gathers: Annotated[tuple[Gather, ...], FEW] = ()
-    markers: Annotated[tuple[Path, ...], ENTRIES] = ()
-    remove: Annotated[tuple[Path, ...], ENTRIES] = ()
+    moves: wire.Entries[Move] = ()
+    gathers: wire.Few[Gather] = ()
+    markers: wire.Entries[wire.Path] = ()
+    remove: wire.Entries[wire.Path] = ()
     overwrite: bool = False
 
 
-class GetUsage(Message, frozen=True, kw_only=True):
+class GetUsage(wire.Message, frozen=True, kw_only=True):
     """Get the disk usage below ``path``.  Answered with ``Usage``."""
 
-    path: Path
+    path: wire.Path
 
 
-class Usage(Message, frozen=True, kw_only=True):
+class Usage(wire.Message, frozen=True, kw_only=True):
     """The disk usage of a file or of everything below a folder."""
 
-    files: Count
-    folders: Count
-    blocks: Count
-    stored_bytes: StoredBytes  #: sum of the files' lengths, without replication
-    stored_disk_bytes: StoredBytes  #: sum over all existing replicas
+    files: wire.Count
+    folders: wire.Count
+    blocks: wire.Count
+    stored_bytes: wire.StoredBytes  #: sum of the files' lengths, without replication
+    stored_disk_bytes: wire.StoredBytes  #: sum over all existing replicas
 
 
-class GetSafeMode(Message, frozen=True, kw_only=True):
+class GetSafeMode(wire.Message, frozen=True, kw_only=True):
     """Get whether the NameNode is in safe mode.  Answered with ``SafeModeStatus``."""
 
 
-class SafeModeStatus(Message, frozen=True, kw_only=True):
+class SafeModeStatus(wire.Message, frozen=True, kw_only=True):
     """Safe mode: until DataNodes have reported enough blocks to a NameNode that started again."""
 
     on: bool
     by_hand: bool = False  #: somebody has asked for it: it does not end by itself
-    reported: Count  #: blocks of complete files with a replica that a DataNode has reported
-    needed: Count  #: as many need one before it ends
-    blocks: Count  #: of complete files
+    reported: wire.Count  #: blocks of complete files with a replica that a DataNode has reported
+    needed: wire.Count  #: as many need one before it ends
+    blocks: wire.Count  #: of complete files
 
     def __str__(self) -> str:
         if self.by_hand:
@@ -245,21 +212,18 @@ class SafeModeStatus(Message, frozen=True, kw_only=True):
         return f"the NameNode is in safe mode: {reported}, {self.needed} are needed; changes wait"
 
 
-class LocateBlocks(Message, frozen=True, kw_only=True):
-    """Get the block locations of a file, or of each file directly in a folder.
+class LocateBlocks(wire.Message, frozen=True, kw_only=True):
+    """Get the blocks of a file, or of a folder's files.  Answered with ``BlocksLocated``."""
 
-    Answered with ``BlocksLocated``; refused if the path does not exist.
-    """
-
-    path: Path
+    path: wire.Path
 
 
 class BlockLocation(msgspec.Struct, frozen=True, kw_only=True):
     """A block of a file and the nodes known to have a sound replica."""
 
     block: Block
-    stored_offset: StoredBytes  #: offset of its first byte in the file
-    stored_length: StoredBytes
+    stored_offset: wire.StoredBytes  #: offset of its first byte in the file
+    stored_length: wire.StoredBytes
     nodes: Nodes
     #: nodes with a doubtful replica, to be tried last, the most promising first
     doubtful: Nodes = ()
@@ -269,71 +233,67 @@ class BlockLocation(msgspec.Struct, frozen=True, kw_only=True):
 class FileBlocks(msgspec.Struct, frozen=True, kw_only=True):
     """A file's blocks, in the order of the file."""
 
-    path: Path
-    stored_length: StoredBytes
-    blocks: Annotated[tuple[BlockLocation, ...], ENTRIES]
+    path: wire.Path
+    stored_length: wire.StoredBytes
+    blocks: wire.Entries[BlockLocation]
 
 
-class BlocksLocated(Message, frozen=True, kw_only=True):
+class BlocksLocated(wire.LongAnswer, frozen=True, kw_only=True):
     """The answer to ``LocateBlocks``: files sorted by path; exactly one unless ``folder``."""
 
-    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
-
     folder: bool
-    files: Annotated[tuple[FileBlocks, ...], ENTRIES]
+    files: wire.Entries[FileBlocks]
 
 
-class MoveReplica(Message, frozen=True, kw_only=True):
+class MoveReplica(wire.Message, frozen=True, kw_only=True):
     """Copy a block to ``target``, then drop an old replica.  From the ResourceManager.
 
     Answered with ``ReplicaMoved`` once that is done; refused if the block stays where it was.
     """
 
-    path: Path
-    number: Count  #: the number of the block in its file, from 0
-    target: NodeId
-    source: NodeId | None = None  #: whose replica is dropped; None: the NameNode decides
+    path: wire.Path
+    number: wire.Count  #: the number of the block in its file, from 0
+    target: wire.NodeId
+    source: wire.NodeId | None = None  #: whose replica is dropped; None: the NameNode decides
 
 
-class ReplicaMoved(Message, frozen=True, kw_only=True):
+class ReplicaMoved(wire.Message, frozen=True, kw_only=True):
     """The nodes with a sound replica of a block that was moved."""
 
     nodes: Nodes
 
 
-class CheckFiles(Message, frozen=True, kw_only=True):
+class CheckFiles(wire.Message, frozen=True, kw_only=True):
     """Check all blocks below ``path`` (fsck).  Answered with ``CheckReport``."""
 
-    path: Path
+    path: wire.Path
 
 
 class BlockTrouble(msgspec.Struct, frozen=True, kw_only=True):
     """A missing or under-replicated block, as fsck lists it."""
 
-    path: Path
+    path: wire.Path
     block: Block
-    wanted: Replicas  #: replicas that the block should have
+    wanted: wire.Replicas  #: replicas that the block should have
     nodes: Nodes  #: nodes with a sound replica
     corrupt: Nodes = ()  #: nodes where the replica was found damaged or missing
     suspect: Nodes = ()  #: nodes where the replica waits to be verified
 
 
-class CheckReport(Message, frozen=True, kw_only=True):
+class CheckReport(wire.LongAnswer, frozen=True, kw_only=True):
     """The result of ``fsck``; healthy if no block is missing or under-replicated."""
 
-    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
-
-    path: Path
-    files: Count
-    folders: Count
-    blocks: Count
-    replicas: Count
-    stored_bytes: StoredBytes
-    nodes_alive: Count
+    path: wire.Path
+    files: wire.Count
+    folders: wire.Count
+    blocks: wire.Count
+    replicas: wire.Count
+    stored_bytes: wire.StoredBytes
+    nodes_alive: wire.Count
     nodes_lost: Nodes
-    missing: Annotated[tuple[BlockTrouble, ...], ENTRIES]  #: without any sound replica
-    under_replicated: Annotated[tuple[BlockTrouble, ...], ENTRIES]
-    over_replicated: Count
+    missing: wire.Entries[BlockTrouble]  #: without any sound replica
+    under_replicated: wire.Entries[BlockTrouble]
+    over_replicated: wire.Count
 
     @property
     def healthy(self) -> bool:
@@ -341,46 +301,46 @@ class CheckReport(Message, frozen=True, kw_only=True):
 
 
 # Writing a file ----------------------------------------------------------------------------------
-class CreateFile(Message, frozen=True, kw_only=True):
+class CreateFile(wire.Message, frozen=True, kw_only=True):
     """Create a file and open it for writing.  Answered with ``FileCreated``.
 
     The file is invisible until it is complete; a file that it replaces stays until then.
     """
 
-    path: Path
-    writer: NodeId | None = None  #: None: outside the cluster
-    replication: Replicas = 0  #: 0 = the cluster's default
+    path: wire.Path
+    writer: wire.NodeId | None = None  #: None: outside the cluster
+    replication: wire.Replicas = 0  #: 0 = the cluster's default
     overwrite: bool = False
-    unless: Path = ""  #: refused if this path exists; "" = never for that
+    unless: wire.Path = ""  #: refused if this path exists; "" = never for that
     hint: PlacementHint = PlacementHint()
     #: length of the first block, which is then allocated with this request; 0 = not known yet
-    first_stored_length: StoredBytes = 0
-    owner: Name = ""  #: "" = the user who runs the cluster
-    permission: Permission | None = None  #: None = 644
+    first_stored_length: wire.StoredBytes = 0
+    owner: wire.Name = ""  #: "" = the user who runs the cluster
+    permission: wire.Permission | None = None  #: None = 644
     #: maximum length of its blocks, at most the topology's; 0 = that
-    stored_block_bytes: StoredBytes = 0
+    stored_block_bytes: wire.StoredBytes = 0
 
 
-class FileCreated(Message, frozen=True, kw_only=True):
+class FileCreated(wire.Message, frozen=True, kw_only=True):
     """``file`` is the number that identifies the open file until it is complete."""
 
-    file: Number
-    stored_block_bytes: StoredBytes  #: maximum length of a block
-    replication: Replicas
+    file: wire.Number
+    stored_block_bytes: wire.StoredBytes  #: maximum length of a block
+    replication: wire.Replicas
     first: BlockAdded | None = None  #: the first block, if ``first_stored_length`` was given
 
 
-class AddBlock(Message, frozen=True, kw_only=True):
+class AddBlock(wire.Message, frozen=True, kw_only=True):
     """Allocate a new block for an open file.  Answered with ``BlockAdded``."""
 
-    file: Number
-    stored_length: StoredBytes
+    file: wire.Number
+    stored_length: wire.StoredBytes
     #: a block that could not be written and is now dropped; its nodes are avoided
     instead_of: Block | None = None
     exclude: Nodes = ()  #: failed nodes, to be avoided
 
 
-class BlockAdded(Message, frozen=True, kw_only=True):
+class BlockAdded(wire.Message, frozen=True, kw_only=True):
     """A new block and its pipeline: the client writes to the first node, which forwards it on."""
 
     block: Block
@@ -394,50 +354,45 @@ class StoredBlock(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Nodes
 
 
-class CompleteFile(OnceOnly, frozen=True, kw_only=True):
+class CompleteFile(OnceOnly, wire.LongMessage, frozen=True, kw_only=True):
     """Close an open file that consists of these blocks, in order.
 
     Answered with ``FileCompleted``; from then on the file survives a crash of the NameNode.
     """
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    file: Number
-    blocks: Annotated[tuple[StoredBlock, ...], ENTRIES]
+    file: wire.Number
+    blocks: wire.Entries[StoredBlock]
 
 
-class FileCompleted(Message, frozen=True, kw_only=True):
+class FileCompleted(wire.Message, frozen=True, kw_only=True):
     """The file is complete and visible."""
 
     status: FileStatus
 
 
-class AbandonFile(Message, frozen=True, kw_only=True):
+class AbandonFile(wire.Message, frozen=True, kw_only=True):
     """Drop an open file and its blocks.  Answered with ``Done``."""
 
-    file: Number
+    file: wire.Number
 
 
 # To the NameNode: changes of what exists ----------------------------------------------------------
-class SetAttributes(Message, frozen=True, kw_only=True):
+class SetAttributes(wire.Message, frozen=True, kw_only=True):
     """Change what is not None.  Answered with ``Done``."""
 
-    path: Path
-    owner: Name | None = None
-    group: Name | None = None
-    permission: Permission | None = None
-    modified_s: Seconds | None = None  #: since 1970
-    accessed_s: Seconds | None = None
+    path: wire.Path
+    owner: wire.Name | None = None
+    group: wire.Name | None = None
+    permission: wire.Permission | None = None
+    modified_s: wire.Seconds | None = None  #: since 1970
+    accessed_s: wire.Seconds | None = None
 
 
-class SetReplication(Message, frozen=True, kw_only=True):
-    """Change how many replicas the blocks of a file should have.
+class SetReplication(wire.Message, frozen=True, kw_only=True):
+    """Change a file's replicas; they are made or deleted later.  Answered with ``Done`` at once."""
 
-    Answered with ``Done`` at once: replicas are made or deleted later.
-    """
-
-    path: Path
-    replication: Replicas  #: 1 or more
+    path: wire.Path
+    replication: wire.Replicas  #: 1 or more
 
 
 class ReopenFile(OnceOnly, frozen=True, kw_only=True):
@@ -449,33 +404,30 @@ class ReopenFile(OnceOnly, frozen=True, kw_only=True):
     while the file is open for this already.
     """
 
-    path: Path
+    path: wire.Path
     #: None: the file's length, for an append
-    stored_length: StoredBytes | None = None
-    writer: NodeId | None = None
+    stored_length: wire.StoredBytes | None = None
+    writer: wire.NodeId | None = None
 
 
-class FileReopened(Message, frozen=True, kw_only=True):
+class FileReopened(wire.Message, frozen=True, kw_only=True):
     """``file`` is the number that identifies the open file until it is complete."""
 
-    file: Number
-    stored_length: StoredBytes  #: of the file, until it is complete again
-    kept_stored_length: StoredBytes  #: of the blocks that stay; what is written comes after them
-    stored_block_bytes: StoredBytes  #: maximum length of a block
+    file: wire.Number
+    stored_length: wire.StoredBytes  #: of the file, until it is complete again
+    kept_stored_length: wire.StoredBytes  #: of the blocks that stay, before what is written
+    stored_block_bytes: wire.StoredBytes  #: maximum length of a block
 
 
 class Concatenate(OnceOnly, frozen=True, kw_only=True):
-    """Move the blocks of some files to the end of another, and remove these.
+    """Move the blocks of some files to the end of another, atomically.  Answered with ``Done``."""
 
-    Atomic.  Answered with ``Done``.
-    """
-
-    target: Path
-    sources: Annotated[tuple[Path, ...], ENTRIES]  #: in this order
+    target: wire.Path
+    sources: wire.Entries[wire.Path]  #: in this order
 
 
 # To the NameNode: administration ------------------------------------------------------------------
-class SetSafeMode(Message, frozen=True, kw_only=True):
+class SetSafeMode(wire.Message, frozen=True, kw_only=True):
     """Enter safe mode, until it is left; or leave it, whatever was reported.
 
     Answered with ``SafeModeStatus``.  A NameNode that is restarted forgets it.
@@ -484,36 +436,36 @@ class SetSafeMode(Message, frozen=True, kw_only=True):
     on: bool
 
 
-class GetStorageReport(Message, frozen=True):
+class GetStorageReport(wire.Message, frozen=True):
     """Get how the nodes and the blocks are.  Answered with ``StorageReport``."""
 
 
 class NodeStorage(msgspec.Struct, frozen=True, kw_only=True):
     """A node's replicas, whole or incoming."""
 
-    node: NodeId
+    node: wire.NodeId
     alive: bool
     draining: bool
-    replicas: Count
-    stored_bytes: StoredBytes
-    silent_s: Seconds | None  #: since when its DataNode was heard last; None: not since it was lost
+    replicas: wire.Count
+    stored_bytes: wire.StoredBytes
+    silent_s: wire.Seconds | None  #: of its DataNode, so far; None: not since it was lost
 
 
-class StorageReport(Message, frozen=True, kw_only=True):
+class StorageReport(wire.Message, frozen=True, kw_only=True):
     """All nodes of the cluster, and how many blocks of complete files lack what."""
 
     safe_mode: bool
-    nodes: Annotated[tuple[NodeStorage, ...], FEW]
-    under_replicated: Count  #: with fewer sound replicas than they should have, and at least one
-    urgent: Count  #: of these, with a single one
-    corrupt: Count  #: with a damaged replica
-    missing: Count  #: without any sound one
-    missing_single: Count  #: of these, that should have one
-    leaving: Count  #: replicas that are being deleted
+    nodes: wire.Few[NodeStorage]
+    under_replicated: wire.Count  #: with fewer sound replicas than they should have, but some
+    urgent: wire.Count  #: of these, with a single one
+    corrupt: wire.Count  #: with a damaged replica
+    missing: wire.Count  #: without any sound one
+    missing_single: wire.Count  #: of these, that should have one
+    leaving: wire.Count  #: replicas that are being deleted
 
 
 # From the ResourceManager to the NameNode: nodes that are drained ---------------------------------
-class DrainNodes(Message, frozen=True, kw_only=True):
+class DrainNodes(wire.Message, frozen=True, kw_only=True):
     """Copy the replicas of these nodes elsewhere, then delete them; of no others.
 
     It replaces what was asked before, and is asked again and again: the NameNode forgets it when it
@@ -522,13 +474,13 @@ class DrainNodes(Message, frozen=True, kw_only=True):
     """
 
     nodes: Nodes
-    new: NodeId | None = None  #: one of them that is to be checked
+    new: wire.NodeId | None = None  #: one of them that is to be checked
 
 
-class DrainingNodes(Message, frozen=True, kw_only=True):
+class DrainingNodes(wire.Message, frozen=True, kw_only=True):
     """How many replicas, whole or being written, these nodes have yet."""
 
-    replicas: Annotated[dict[NodeId, Count], FEW]
+    replicas: wire.FewBy[wire.NodeId, wire.Count]
 
 
 # From a DataNode to the NameNode -----------------------------------------------------------------
@@ -536,55 +488,49 @@ class HeldBlock(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A replica on a node's disk."""
 
     block: Block
-    stored_length: StoredBytes
+    stored_length: wire.StoredBytes
 
 
-class RegisterDataNode(Message, frozen=True, kw_only=True):
+class RegisterDataNode(wire.LongMessage, frozen=True, kw_only=True):
     """Register a DataNode with all replicas of its nodes.  Answered with ``Done``."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    rack: RackId
-    pid: Pid
-    nodes: Annotated[dict[NodeId, Annotated[tuple[HeldBlock, ...], ENTRIES]], FEW]
+    rack: wire.RackId
+    pid: wire.Pid
+    nodes: wire.FewBy[wire.NodeId, wire.Entries[HeldBlock]]
 
 
-class DataNodeHeartbeat(Message, frozen=True, kw_only=True):
+class DataNodeHeartbeat(wire.LongMessage, frozen=True, kw_only=True):
     """A DataNode is alive, with the nodes that are still usable."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    rack: RackId
+    rack: wire.RackId
     nodes: Nodes  #: all other nodes of the rack are lost
 
 
-class BlockReplicated(Event, frozen=True, kw_only=True):
+class BlockReplicated(wire.Event, frozen=True, kw_only=True):
     """A ``ReplicateBlock`` succeeded: ``target`` has the block."""
 
     block: Block
-    target: NodeId
-    stored_length: StoredBytes
+    target: wire.NodeId
+    stored_length: wire.StoredBytes
 
 
-class ReplicationFailed(Event, frozen=True, kw_only=True):
+class ReplicationFailed(wire.Event, frozen=True, kw_only=True):
     """A ``ReplicateBlock`` failed."""
 
     block: Block
-    source: NodeId
-    target: NodeId
-    reason: Text
+    source: wire.NodeId
+    target: wire.NodeId
+    reason: wire.Text
 
 
-class ReplicasDeleted(Event, frozen=True, kw_only=True):
+class ReplicasDeleted(wire.Event, wire.LongMessage, frozen=True, kw_only=True):
     """A ``DeleteReplicas`` was carried out."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    node: NodeId
-    blocks: Annotated[tuple[Block, ...], ENTRIES]
+    node: wire.NodeId
+    blocks: wire.Entries[Block]
 
 
-class ReplicaFailed(Event, frozen=True, kw_only=True):
+class ReplicaFailed(wire.Event, frozen=True, kw_only=True):
     """A reader found a replica damaged or missing.  Not answered.
 
     Never sent for an error unrelated to the replica, such as too many open files.  It is no proof:
@@ -592,74 +538,60 @@ class ReplicaFailed(Event, frozen=True, kw_only=True):
     """
 
     block: Block
-    node: NodeId
-    reason: Text
+    node: wire.NodeId
+    reason: wire.Text
 
 
 #: Result of verifying a replica: as written; damaged, truncated or missing; not readable for now.
 Finding = Literal["sound", "damaged", "unreadable"]
 
 
-class ReplicaVerified(Event, frozen=True, kw_only=True):
+class ReplicaVerified(wire.Event, frozen=True, kw_only=True):
     """A DataNode has verified a whole replica of its own, on request or by its periodic scan."""
 
     block: Block
-    node: NodeId
+    node: wire.NodeId
     found: Finding
-    reason: Text = ""  #: why it is not sound
+    reason: wire.Text = ""  #: why it is not sound
 
 
-class BlockReport(Message, frozen=True, kw_only=True):
+class BlockReport(wire.LongMessage, frozen=True, kw_only=True):
     """A node's replicas of the blocks ``first`` to ``last``, both included.  Not answered.
 
     It may be out of date on arrival, so a difference only makes replicas suspect.
     """
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    node: NodeId
+    node: wire.NodeId
     first: Block
     last: Block
-    held: Annotated[tuple[HeldBlock, ...], ENTRIES]
+    held: wire.Entries[HeldBlock]
 
 
 # Commands: from the NameNode to a DataNode -------------------------------------------------------
-class ReplicateBlock(Command, frozen=True, kw_only=True):
+class ReplicateBlock(wire.Command, frozen=True, kw_only=True):
     """Copy the replica on ``source`` to ``target``."""
 
     block: Block
-    stored_length: StoredBytes
-    source: NodeId
-    target: NodeId
+    stored_length: wire.StoredBytes
+    source: wire.NodeId
+    target: wire.NodeId
 
 
-class DeleteReplicas(Command, frozen=True, kw_only=True):
+class DeleteReplicas(wire.Command, wire.LongMessage, frozen=True, kw_only=True):
     """Delete the replicas of these blocks on ``node``, including those being written."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    node: NodeId
-    blocks: Annotated[tuple[Block, ...], ENTRIES]
+    node: wire.NodeId
+    blocks: wire.Entries[Block]
 
 
-class VerifyReplica(Command, frozen=True, kw_only=True):
-    """Verify a whole replica.  Answered with ``ReplicaVerified``."""
+class VerifyReplica(wire.Command, frozen=True, kw_only=True):
+    """Verify a whole replica.  Answered with ``ReplicaVerified``, or ``ReplicasDeleted``."""
 
     block: Block
-    stored_length: StoredBytes  #: expected length
-    node: NodeId
+    stored_length: wire.StoredBytes  #: expected length
+    node: wire.NodeId
+    delete: bool = False  #: delete it if it is damaged
 
 
-class DeleteDamaged(Command, frozen=True, kw_only=True):
-    """Verify a replica again and delete it if it is damaged.
-
-    Answered with ``ReplicasDeleted``, or with ``ReplicaVerified`` if it is not damaged.
-    """
-
-    block: Block
-    stored_length: StoredBytes  #: expected length
-    node: NodeId
-
-
-class RegisterAgain(Command, frozen=True, kw_only=True):
+class RegisterAgain(wire.Command, frozen=True, kw_only=True):
     """Register again: the NameNode does not know this DataNode."""

@@ -49,7 +49,6 @@ class Peers:
         self._peers: dict[RackId, Peer] = {}
 
     def new_name(self) -> str:
-        """A name for a transfer and its flow, unique in the cluster."""
         return f"block-{self._prefix}-{next(self._numbers)}"
 
     def of(self, node: NodeId) -> Peer:
@@ -131,8 +130,9 @@ class OutgoingBlock:
         self._patience_s = STALLED_S * len(nodes)
         name = peers.new_name()
         flow = FlowId(name)
-        cancel = _nothing if network is None else partial(network.cancel, flow)
-        self._cancel: Callable[[], None] = cancel
+        cancel: Callable[[], None]
+        cancel = (lambda: None) if network is None else partial(network.cancel, flow)
+        self._cancel = cancel
         self._peer = peer = peers.of(nodes[0])
         peer.link.request(
             WriteBlock(transfer=name, block=block, stored_length=stored_length, nodes=nodes),
@@ -195,7 +195,3 @@ class OutgoingBlock:
                 self._watch()
 
         self._timer = self._reactor.call_later(self._patience_s, look)
-
-
-def _nothing() -> None:
-    """There is no flow to cancel."""

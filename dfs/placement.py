@@ -48,7 +48,6 @@ class Draws:
         self._words = _words(repr(key).encode())
 
     def one_of(self, items: Sequence[T]) -> T:
-        """Draw one of some items, uniformly (to within 2**-64 times their number)."""
         return items[next(self._words) % len(items)]
 
 
@@ -61,30 +60,18 @@ def _words(key: bytes) -> Iterator[int]:
 
 
 # Loads --------------------------------------------------------------------------------------------
-class Loads(Mapping[NodeId, int]):
+class Loads(dict[NodeId, int]):
     """{alive node: stored bytes of its replicas, incoming ones included}."""
 
     def __init__(self, loads: Mapping[NodeId, int] | None = None) -> None:
-        self._bytes: dict[NodeId, int] = dict(loads or {})
+        super().__init__(loads or {})
         self._nodes: list[NodeId] = []  #: sorted; emptied by each change and made again on demand
         self._racks: dict[RackId, list[NodeId]] = {}  #: the same, by rack
-
-    def __getitem__(self, node: NodeId) -> int:
-        return self._bytes[node]
-
-    def __iter__(self) -> Iterator[NodeId]:
-        return iter(self._bytes)
-
-    def __len__(self) -> int:
-        return len(self._bytes)
-
-    def __contains__(self, node: object) -> bool:
-        return node in self._bytes
 
     @property
     def nodes(self) -> Sequence[NodeId]:
         if not self._nodes:
-            self._nodes = sorted(self._bytes)
+            self._nodes = sorted(self)
             for node in self._nodes:
                 self._racks.setdefault(rack_of(node), []).append(node)
         return self._nodes
@@ -94,21 +81,17 @@ class Loads(Mapping[NodeId, int]):
         return self._racks if self.nodes else {}
 
     def join(self, node: NodeId) -> None:
-        self._bytes[node] = 0
-        self._forget_order()
+        self[node] = 0
+        self._nodes, self._racks = [], {}
 
     def leave(self, node: NodeId) -> None:
-        """Remove a node; does nothing if it is not there."""
-        self._bytes.pop(node, None)
-        self._forget_order()
+        del self[node]
+        self._nodes, self._racks = [], {}
 
     def add(self, stored_bytes: int, nodes: Collection[NodeId]) -> None:
         """Add bytes to each node's load (negative: subtract); ``KeyError`` if one is unknown."""
         for node in nodes:
-            self._bytes[node] += stored_bytes
-
-    def _forget_order(self) -> None:
-        self._nodes, self._racks = [], {}
+            self[node] += stored_bytes
 
 
 # Which replica a reader reads ---------------------------------------------------------------------
@@ -123,28 +106,24 @@ def nearest(reader: NodeId, replicas: Sequence[NodeId]) -> NodeId | None:
     """The node that a reader reads from; None if there is no replica."""
     if reader in replicas:
         return reader
-    mine = rack_of(reader)
-    near = [node for node in replicas if rack_of(node) == mine] or replicas
-    return min(near, key=lambda node: _turn(reader, node, replicas), default=None)
+    return min(replicas, key=lambda node: _preference(reader, node, replicas), default=None)
 
 
 def nearest_first(
     reader: NodeId | None, replicas: Sequence[NodeId], is_lost: Callable[[NodeId], bool]
 ) -> list[NodeId]:
     """All nodes in the order in which a reader tries them; those that are lost come last."""
-
-    def preference(node: NodeId) -> tuple[bool, int, int]:
-        return is_lost(node), distance(reader, node), _turn(reader, node, replicas)
-
-    return sorted(replicas, key=preference)
+    return sorted(replicas, key=lambda node: (is_lost(node), *_preference(reader, node, replicas)))
 
 
-def _turn(reader: NodeId | None, node: NodeId, replicas: Sequence[NodeId]) -> int:
-    """Sorts equally near replicas: for each reader in another way, and not by the block's id.
+def _preference(reader: NodeId | None, node: NodeId, replicas: Sequence[NodeId]) -> tuple[int, int]:
+    """The distance; equally near replicas are sorted for each reader in another way.
 
-    The ids of blocks that are written at the same time differ between the two clocks.
+    Not by the block's id: those of blocks that are written at the same time differ between the two
+    clocks.
     """
-    return zlib.crc32(f"{reader} {' '.join(sorted(replicas))} {node}".encode())
+    turn = zlib.crc32(f"{reader} {' '.join(sorted(replicas))} {node}".encode())
+    return distance(reader, node), turn
 
 
 # The rule -----------------------------------------------------------------------------------------
@@ -188,10 +167,7 @@ class RackAware:
         return chosen
 
     def surplus(self, nodes: Sequence[NodeId], wanted: int, loads: Loads) -> list[NodeId]:
-        """Choose which of ``nodes`` delete their replica so that ``wanted`` are left.
-
-        The rack with the most replicas goes first; in a rack, the fullest node.
-        """
+        """Choose who deletes a replica: in the rack with the most, the fullest node first."""
         remaining = sorted(nodes)
         removed: list[NodeId] = []
         while len(remaining) > max(wanted, 0):

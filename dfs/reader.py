@@ -46,10 +46,7 @@ _DISTANCES = ("local", "rack", "remote")
 
 
 class ArrivingRange:
-    """Requests a range of a replica and holds its verified bytes until ``taken`` hands them out.
-
-    ``on_damage`` is called with the reason if a checksum does not match.
-    """
+    """Requests a range of a replica and holds its verified bytes until ``taken`` yields them."""
 
     def __init__(
         self,
@@ -95,12 +92,10 @@ class ArrivingRange:
         return self._incoming.progress
 
     def taken(self) -> Iterator[memoryview]:
-        """Yield the verified bytes received so far, each once."""
         while self._pieces:
             yield self._pieces.popleft()
 
     def stop(self) -> None:
-        """Cancel the transfer; does nothing if it has ended."""
         self._incoming.fail("the reader has stopped")
 
     def _answered(self, answer: Done | Refusal | PeerLost, payload: memoryview | None) -> None:
@@ -204,7 +199,6 @@ class DfsFile:
             self.waited_s += now_s() - begin_s
 
     def _nodes_to_try(self, block: BlockLocation) -> list[NodeId]:
-        """The nearest first, and those with a doubtful replica last."""
         services = self._services
         sound = nearest_first(services.node, block.nodes, services.peers.is_lost)
         return [*sound, *block.doubtful]
@@ -234,7 +228,6 @@ class DfsFile:
     def _read_own(
         self, block: BlockLocation, node: NodeId, offset: int, length: int, at_once: bool
     ) -> Iterator[memoryview]:
-        """Read from the own node's disk, without the DataNode."""
         folder = blocks_folder(self._services.transport.folder, node)
         end = offset + length
         try:
@@ -278,6 +271,5 @@ class DfsFile:
             raise _Failed(arriving.failure)
 
     def _report(self, block: BlockLocation, node: NodeId, reason: str) -> None:
-        """Report a replica to the NameNode as damaged or missing."""
         failed = ReplicaFailed(block=block.block, node=node, reason=reason)
         self._services.namenode.send(failed)

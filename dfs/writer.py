@@ -180,10 +180,7 @@ def cut(data: Iterable[Buffer], size: int) -> Iterator[list[memoryview]]:
 def _wait(
     reactor: Reactor, pending: list[BlockWrite], goes_on: Callable[[list[BlockWrite]], bool]
 ) -> list[BlockWrite]:
-    """Run the reactor until it ``goes_on`` with the writes that are pending; return these.
-
-    Raises ``NotDone`` if one has failed.
-    """
+    """Run the reactor until it ``goes_on`` with the pending writes; ``NotDone`` if one fails."""
 
     def left() -> list[BlockWrite]:
         return [write for write in pending if not write.over]

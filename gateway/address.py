@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
-import secrets
 import socket
 from typing import NamedTuple
 
@@ -81,11 +80,6 @@ def known_url(folder: RunFolder) -> str | None:
     """Where the cluster's gateway is; None if it has none."""
     gateway = known(folder)
     return None if gateway is None else gateway.url
-
-
-def new_token() -> str:
-    """What clients have to show that are on other machines."""
-    return secrets.token_urlsafe(24)
 
 
 def gateway_lines(folder: RunFolder) -> list[str]:

@@ -6,6 +6,7 @@ Not here: what it answers (``webhdfs``, ``yarn``, ``page``).
 from __future__ import annotations
 
 import asyncio
+import secrets
 import socket
 import threading
 import time
@@ -19,17 +20,17 @@ from railyard.cluster.machine import keep_freed_memory
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.processes import stop_on_sigterm, user_name
 from railyard.cluster.runfolder import RunFolder
-from railyard.gateway.address import Known, is_loopback, known, listen, new_token, publish, url_of
+from railyard.gateway.address import Known, is_loopback, known, listen, publish, url_of
 from railyard.gateway.http.connections import answer
 from railyard.gateway.http.guard import Access, CrossOrigin, Tokens, guard
 from railyard.gateway.page.history import RunHistory, head_of
 from railyard.gateway.page.live import Live
 from railyard.gateway.page.viewers import PAGES, Page, Viewers
 from railyard.gateway.stores import Stores
-from railyard.gateway.webhdfs.operations import Administration, WebHdfs
-from railyard.gateway.yarn.cluster import NodeAddresses, NodeRest, ResourceManagerRest
+from railyard.gateway.webhdfs.operations import WebHdfs
+from railyard.gateway.yarn.cluster import ClusterRest, NodeAddresses
 from railyard.gateway.yarn.history import HistoryRest
-from railyard.gateway.yarn.submission import StreamingRest, Submission
+from railyard.gateway.yarn.submission import Submission
 
 #: Freed memory that is kept for the next bytes of a transfer: two of its windows.
 _KEPT_BYTES = 16 * 2**20
@@ -46,7 +47,8 @@ def main(daemon: Daemon) -> None:
     stop_on_sigterm(transport.reactor)
     transport.server("gateway")  # says who it is, as each daemon does
     url = url_of(listening)
-    token = "" if is_loopback(listening) else new_token() if earlier is None else earlier.token
+    new_token = secrets.token_urlsafe(24) if earlier is None else earlier.token
+    token = "" if is_loopback(listening) else new_token
     access = Access(token, Tokens(url.removeprefix("http://"), token))
     write_client_files(folder.client_files, url, access)
     publish(folder, Known(url, token))
@@ -74,14 +76,11 @@ class Server:
         others = CrossOrigin(config.http_origins)
         app = web.Application(middlewares=[guard(access, PAGES, others)])
         app.on_response_prepare.extend((_sign, others.sign))
-        stores, streaming = self._stores, StreamingRest(self._stores, folder, config)
+        stores = self._stores
         for part in (
             WebHdfs(stores, folder, config, access.tokens),
-            Administration(stores, folder),
-            streaming,
-            Submission(stores, folder, streaming),
-            ResourceManagerRest(stores, folder, nodes.of_nodes),
-            NodeRest(stores, folder, nodes),
+            Submission(stores, folder, config),
+            ClusterRest(stores, folder, nodes),
             HistoryRest(stores, folder, config.topology.scale, nodes.of_nodes),
             Page(viewers, folder.path / "attempts"),
         ):
@@ -91,12 +90,10 @@ class Server:
         self._listening = self._loop.run_until_complete(answering)
 
     def start(self) -> None:
-        """Begin to answer."""
         self._thread.start()
         self._live.start()
 
     def stop(self) -> None:
-        """Stop answering."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._live.stop()
@@ -125,9 +122,7 @@ def write_client_files(folder: Path, url: str, access: Access) -> None:
     files = {
         "core-site.xml": _xml({"fs.defaultFS": f"webhdfs://{address}"}),
         "yarn-site.xml": _xml(
-            dict.fromkeys(
-                ("yarn.resourcemanager.webapp.address", "yarn.web-proxy.address"), address
-            )
+            {"yarn.resourcemanager.webapp.address": address, "yarn.web-proxy.address": address}
         ),
         "mapred-site.xml": _xml({"mapreduce.jobhistory.webapp.address": address}),
         "hdfscli.cfg": f"[global]\ndefault.alias = railyard\n\n[railyard.alias]\nurl = {url}\n",

@@ -181,7 +181,6 @@ class Store:
             self.moved_bytes += upload.handed_bytes
 
     async def ask(self, message: Message, answer: type[M]) -> M:
-        """Ask the ResourceManager."""
         return await self._run(lambda: self._manager.ask(message, answer))
 
     def close(self) -> None:

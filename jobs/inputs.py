@@ -53,7 +53,6 @@ class LocalFile:
         self.stored_bytes = path.stat().st_size  #: length of the file
 
     def read(self, offset: int, length: int) -> bytes:
-        """Bytes from ``offset``; fewer than ``length`` only at the file's end."""
         with self._path.open("rb") as file:
             file.seek(offset)
             return file.read(length)
@@ -144,9 +143,8 @@ def expanded(texts: Sequence[str], matching: Matching | None) -> tuple[str, ...]
         for each in _BETWEEN.split(path) if path.startswith(STORE_PREFIX) else ():
             stored = each.removeprefix(STORE_PREFIX)
             found = [stored] if not _PATTERN.search(stored) else _matched(stored, matching)
-            paths += [
-                f"{name}={STORE_PREFIX}{one}" if name else STORE_PREFIX + one for one in found
-            ]
+            before = f"{name}={STORE_PREFIX}" if name else STORE_PREFIX
+            paths += [before + one for one in found]
         if not path.startswith(STORE_PREFIX):
             paths.append(text)
     return tuple(paths)
@@ -263,7 +261,6 @@ def _name(base: Path, path: Path) -> str:
 
 
 def _matching(pattern: Path) -> list[tuple[str, Path]]:
-    """The files that match a pattern."""
     parts = list(pattern.parts)
     fixed = next(at for at, part in enumerate(parts) if glob.has_magic(part))
     base = Path(*parts[:fixed])

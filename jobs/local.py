@@ -32,11 +32,9 @@ class BytesReader:
 
     @property
     def stored_bytes(self) -> int:
-        """Length of the file in bytes."""
         return len(self._data)
 
     def read(self, offset: int, length: int) -> memoryview:
-        """Bytes from ``offset`` on; fewer than ``length`` only at the end of the file."""
         return self._data[offset : offset + length]
 
 
@@ -48,7 +46,6 @@ class FilesInMemory(dict[str, bytes]):
         return sorted(path for path in self if path == folder or path.startswith(f"{folder}/"))
 
     def open(self, path: str) -> BytesReader:
-        """A reader of a file."""
         return BytesReader(self[path])
 
 
@@ -62,20 +59,16 @@ class LocalIO:
 
     @property
     def programs(self) -> Programs:
-        """There are none in memory."""
         raise JobError("a job with programs needs a cluster")
 
     def open(self, path: str) -> FileReader:
-        """A reader of the file with this path."""
         return BytesReader(self.files[path])
 
     def fetched(self) -> Iterator[tuple[str, memoryview]]:
-        """The fetched outputs as (stage, output), in the order given."""
         for stage, output in self.outputs:
             yield stage, memoryview(output)
 
     def progress(self, share: float) -> None:
-        """Append the share to ``reported``."""
         self.reported.append(share)
 
 

@@ -49,17 +49,16 @@ import typing
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from railyard.cluster.errors import COUNT_MAX, UsageError, require, unknown_name
 from railyard.cluster.ids import STAGE_NAME
 from railyard.cluster.messages import TaskSpec
-from railyard.cluster.messaging.wire import FEW, Name, Tasks
+from railyard.cluster.messaging.wire import Few, Name, Tasks
 from railyard.jobs.formats import InputFormat, Lines
-from railyard.jobs.operators import Map, Reduce, split_bytes
-from railyard.jobs.records import Pairs, partition_by_hash
+from railyard.jobs.operators import Map, Pairs, Reduce, partition_by_hash
 from railyard.jobs.taskio import Counters, Operator, TaskIO, TaskResult
 
 ParamValue = str | int | float | bool | bytes | list[bytes]
@@ -85,7 +84,6 @@ class Param:
 
     @property
     def required(self) -> bool:
-        """Whether the parameter has no default."""
         return self.default is _MISSING
 
     def read(self, value: Any, job: str) -> ParamValue:
@@ -183,10 +181,10 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     name: Name  #: small letters only: "m" and "r" in plain MapReduce
     #: stages from which its tasks fetch; () = it reads the job's files
-    reads: Annotated[tuple[Name, ...], FEW] = ()
+    reads: Few[Name] = ()
     tasks: Tasks = 0  #: 0 = one for each split of the files that it reads
     #: names of the job's inputs that it reads; () = all of its files, which have no names
-    inputs: Annotated[tuple[Name, ...], FEW] = ()
+    inputs: Few[Name] = ()
     max_attempts: Tasks = 0  #: failures of one of its tasks that end the job; 0 = the job's
     may_copy: bool = True  #: whether schedulers may run two attempts of one of its tasks at once
 
@@ -430,5 +428,4 @@ def run_task(job: Job, task: TaskSpec, io: TaskIO) -> TaskResult:
     job.counters = counters = Counters()
     result = job.stage(task.stage).operator.run(task, io, counters)
     result.counters = counters
-    result.input_bytes = result.input_bytes or split_bytes(task)
     return result

@@ -250,15 +250,13 @@ def use_modules(folder: str, modules: Mapping[str, bytes]) -> None:
     global _finder
     if _finder is not None:
         _finder.forget()
-        _finder = None
-    if not modules:
-        return
-    _finder = _Finder(folder, modules)
-    _finder.begin()
+    _finder = _Finder(folder, modules) if modules else None
+    if _finder is not None:
+        _finder.begin()
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of one job."""
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
+    """Finds and loads the modules of one job."""
 
     def __init__(self, folder: str, modules: Mapping[str, bytes]) -> None:
         self._folder = folder
@@ -275,27 +273,30 @@ class _Finder(importlib.abc.MetaPathFinder):
             if parent != Path()
         }
 
-    def shown(self, path: str) -> str:
+    def find_spec(
+        self, fullname: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if self.is_package(fullname) or self._file_of(fullname) in self._modules:
+            return importlib.util.spec_from_loader(fullname, self)
+        return None
+
+    def is_package(self, fullname: str) -> bool:
+        return fullname in self._packages
+
+    def get_filename(self, fullname: str) -> str:
+        return self._shown(self._file_of(fullname))
+
+    def get_source(self, fullname: str) -> str:
+        # A package without __init__.py is an empty one.
+        return importlib.util.decode_source(self._modules.get(self._file_of(fullname), b""))
+
+    def _file_of(self, module: str) -> str:
+        base = module.replace(".", "/")
+        return f"{base}/{_INIT}" if self.is_package(module) else f"{base}{_SUFFIX}"
+
+    def _shown(self, path: str) -> str:
         """The path of a shipped module, as tracebacks show it."""
         return str(Path(self._folder) / path)
-
-    def find_spec(
-        self,
-        fullname: str,
-        _path: Sequence[str] | None = None,
-        _target: ModuleType | None = None,
-    ) -> importlib.machinery.ModuleSpec | None:
-        base = fullname.replace(".", "/")
-        is_package = fullname in self._packages
-        file = f"{base}/{_INIT}" if is_package else f"{base}{_SUFFIX}"
-        if not is_package and file not in self._modules:
-            return None
-        # A package without __init__.py is an empty one.
-        loader = _Loader(self.shown(file), self._modules.get(file, b""), is_package=is_package)
-        spec = importlib.util.spec_from_loader(fullname, loader, is_package=is_package)
-        if spec is not None and is_package:
-            spec.submodule_search_locations = [self.shown(base)]
-        return spec
 
     def begin(self) -> None:
         """Find them from now on; those of this folder that others have imported are replaced."""
@@ -305,7 +306,7 @@ class _Finder(importlib.abc.MetaPathFinder):
                 origin = printable(str(getattr(module, "__file__", None) or "Railyard"))
                 right = "need another name"
                 raise UsageError(
-                    f"{self.shown(path)}: {name} is imported from {origin} already: {right}"
+                    f"{self._shown(path)}: {name} is imported from {origin} already: {right}"
                 )
         self._replaced = self._remove()
         sys.meta_path.insert(0, self)
@@ -324,28 +325,10 @@ class _Finder(importlib.abc.MetaPathFinder):
     def _is_ours(self, module: ModuleType, name: str) -> bool:
         """Whether a module is the file of the job's folder, imported by whoever runs Railyard."""
         path = self._roots[name]
-        files = [Path(self.shown(path)), Path(self.shown(path)) / _INIT]
+        files = [Path(self._shown(path)), Path(self._shown(path)) / _INIT]
         return Path(getattr(module, "__file__", None) or "").absolute() in [
             file.absolute() for file in files
         ]
-
-
-class _Loader(importlib.abc.ExecutionLoader):
-    """Runs one shipped module."""
-
-    def __init__(self, file_name: str, text: bytes, *, is_package: bool) -> None:
-        self._file_name = file_name
-        self._text = text
-        self._is_package = is_package
-
-    def get_filename(self, _fullname: str) -> str:
-        return self._file_name
-
-    def get_source(self, _fullname: str) -> str:
-        return importlib.util.decode_source(self._text)
-
-    def is_package(self, _fullname: str) -> bool:
-        return self._is_package
 
 
 #: That of the job that was loaded last.

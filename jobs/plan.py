@@ -37,11 +37,9 @@ class Files(Protocol):
 
         For the path of a file, this path.
         """
-        ...
 
     def open(self, path: str) -> FileReader:
         """A reader of a file."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +79,9 @@ class Step:
     name: str  #: "teragen"
     input: str  #: file or folder to read, or that all of ``inputs`` are in; "" = none
     output: str  #: folder to write
-    reduces: int
     #: makes the package after the previous steps have ended; may read their output
     pack: Callable[[Files], JobPackage]
+    reduces: int = 1
     #: (name, path) of each input, if they have names or are several; several may share a name
     inputs: tuple[tuple[str, str], ...] = ()
     #: whether this is the requested job or a part of it, not a preparation or a check
@@ -95,7 +93,6 @@ class Step:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The path of each input."""
         return tuple(path for _, path in self.inputs) or ((self.input,) if self.input else ())
 
 
@@ -140,7 +137,6 @@ class Plan:
 
     @property
     def measured(self) -> tuple[Step, ...]:
-        """The steps of the requested job, at least one."""
         return tuple([step for step in self.steps if step.measured])
 
     @property
@@ -157,7 +153,6 @@ class Plan:
 
     @property
     def after(self) -> tuple[Step, ...]:
-        """The steps that check."""
         return self.steps[self.steps.index(self.measured[-1]) + 1 :]
 
 
@@ -207,7 +202,6 @@ def generating_step(
         name=name,
         input=of,
         output=output,
-        reduces=1,
         pack=lambda _: package,
         shares=request.skew.shares(request.racks, drawn_for) if request.skew is not None else (),
         generated_bytes=stored_bytes,
@@ -250,11 +244,6 @@ def require_params(request: Request, name: str, known: Sequence[str], given: str
     for each in request.params:
         if each not in known:
             raise unknown_name(f"parameter of {name}", each, known)
-
-
-def helping_step(name: str, source: str, output: str, package: JobPackage) -> Step:
-    """A step that prepares or checks, with one reduce."""
-    return Step(name=name, input=source, output=output, reduces=1, pack=lambda _: package)
 
 
 def output_of(request: Request) -> str:

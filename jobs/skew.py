@@ -5,7 +5,7 @@ The shares follow Zipf's law: that of the k-th rack is in proportion to 1 / k**s
 (``skew_ratio=8``).  Which rack is the k-th is drawn by seed, for each input on its own.
 
 Shares place the first replica of each block; the others go by the block store's rule.
-``jobs.workloads.transforms`` gives the parts of an input to racks by their shares, for both clocks.
+``jobs.workloads.model`` gives the parts of an input to racks by their shares, for both clocks.
 """
 
 from __future__ import annotations

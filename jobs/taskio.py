@@ -52,11 +52,9 @@ class FileReader(Protocol):
     @property
     def stored_bytes(self) -> int:
         """Length of the whole file in bytes."""
-        ...
 
     def read(self, offset: int, length: int) -> Buffer:
         """Bytes from ``offset`` on; fewer than ``length`` only at the end of the file."""
-        ...
 
 
 class ProgramFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +82,6 @@ class Programs(Protocol):
     @property
     def attempt(self) -> AttemptId:
         """The attempt that does the task."""
-        ...
 
     def run(
         self, program: Program, data: Iterable[Buffer], on_line: Callable[[bytes], bool]
@@ -95,7 +92,6 @@ class Programs(Protocol):
         error without its end; those for which it is false go to the attempt's own.  Raises
         ``JobError`` if the program fails.
         """
-        ...
 
 
 class TaskIO(Protocol):
@@ -104,11 +100,9 @@ class TaskIO(Protocol):
     @property
     def programs(self) -> Programs:
         """What runs programs for it; ``JobError`` where there are no processes."""
-        ...
 
     def open(self, path: str) -> FileReader:
         """A reader of a file in the block store."""
-        ...
 
     def fetched(self) -> Iterator[tuple[str, memoryview]]:
         """The partitions that other tasks wrote for this one, as they arrive.
@@ -116,11 +110,9 @@ class TaskIO(Protocol):
         Each item is the name of a stage and one of its outputs, or several concatenated.  Ends when
         all ``TaskSpec.inputs`` outputs have arrived.  May be called once.
         """
-        ...
 
     def progress(self, share: float) -> None:
         """Report the task's progress, 0 to 1; a task that reports nothing is taken for hung."""
-        ...
 
 
 @dataclass(kw_only=True)
@@ -135,8 +127,6 @@ class TaskResult:
     partitions: list[list[Buffer]] = field(default_factory=list)
     #: content of the task's file in the block store; empty if ``TaskSpec.partitions`` is above 0
     output: Iterable[Buffer] = ()
-    #: stored bytes that the task read or fetched; ``run_task`` fills in those of its splits for 0
-    input_bytes: int = 0
     counters: Counters = field(default_factory=dict)  #: filled in by ``run_task``
 
 
@@ -149,4 +139,3 @@ class Operator(Protocol):
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters, /) -> TaskResult:
         """Run the task; count into ``counters``, which become the result's."""
-        ...

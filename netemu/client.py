@@ -22,7 +22,7 @@ from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Refusal
 from railyard.cluster.topology import Topology
-from railyard.netemu.messages import AttachFlow, CloseFlow, Grants, GrowFlow, OpenFlow
+from railyard.netemu.messages import AttachFlow, CloseFlow, Grants, OpenFlow
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +37,7 @@ class _Waiting:
     """A flow whose grants go to this process."""
 
     ends: tuple[NodeId, NodeId] | None  #: source and target; None: another process opened it
-    stored_bytes: int  #: its size so far
-    more: bool  #: whether it will grow
+    stored_bytes: int  #: its size
     on_grant: OnGrant
     on_refused: OnRefused
     is_known: bool = False  #: the emulator has confirmed it
@@ -72,44 +71,13 @@ class NetworkClient:
         stored_bytes: int,
         on_grant: OnGrant,
         on_refused: OnRefused | None = None,
-        *,
-        more: bool = False,
     ) -> None:
         """Start a flow that this process sends; no other flow of the cluster may have its name.
 
         ``on_grant(total)`` is called until ``total == stored_bytes``, and at least once even if
         that is 0.  With ``src == dst`` all is granted at once, without the network.
-
-        With ``more``, the flow stays open until a call of ``grow`` says that there is no more.
         """
-        on_refused = on_refused or partial(_complain, flow)
-        self._flows[flow] = _Waiting((src, dst), stored_bytes, more, on_grant, on_refused)
-        if src == dst:
-            self._grant_local(flow)
-        else:
-            self._request(flow)
-
-    def grow(self, flow: FlowId, by_stored_bytes: int, more: bool) -> None:
-        """Add bytes to a flow that was begun with ``more``.
-
-        Nothing happens if it was cancelled or refused; ``ValueError`` if it was not begun so, or
-        has all its bytes.
-        """
-        waiting = self._flows.get(flow)
-        if waiting is None:
-            return
-        if not waiting.more:
-            raise ValueError(f'flow "{flow}" is complete: it was not begun with "more"')
-        waiting.stored_bytes += by_stored_bytes
-        waiting.more = more
-        if waiting.is_local:
-            self._grant_local(flow)
-        else:
-            order = GrowFlow(flow=flow, by_bytes=by_stored_bytes * self._scale, more=more)
-            # After a reconnect, a flow that another process opened is attached to without its size,
-            # so this order has to arrive.
-            send = self._link.insist if waiting.ends is None else self._link.request
-            send(order, Done, lambda answer, _: self._on_answer(flow, answer))
+        self._add(flow, (src, dst), stored_bytes, on_grant, on_refused)
 
     def attach(
         self,
@@ -117,17 +85,12 @@ class NetworkClient:
         stored_bytes: int,
         on_grant: OnGrant,
         on_refused: OnRefused | None = None,
-        *,
-        more: bool = False,
     ) -> None:
         """Get the grants of a flow that the ResourceManager has opened, or is about to open.
 
-        What the flow could have sent before this call is granted at once.  If it is opened with
-        ``more``, say so here, too, and ``grow`` it from here once it is open.
+        What the flow could have sent before this call is granted at once.
         """
-        on_refused = on_refused or partial(_complain, flow)
-        self._flows[flow] = _Waiting(None, stored_bytes, more, on_grant, on_refused)
-        self._request(flow)
+        self._add(flow, None, stored_bytes, on_grant, on_refused)
 
     def cancel(self, flow: FlowId) -> None:
         """Cancel a flow: it gets no more grants, and its bandwidth is free for others."""
@@ -146,24 +109,30 @@ class NetworkClient:
         link.on(Grants, self._on_grants)
         return link
 
+    def _add(
+        self,
+        flow: FlowId,
+        ends: tuple[NodeId, NodeId] | None,
+        stored_bytes: int,
+        on_grant: OnGrant,
+        on_refused: OnRefused | None,
+    ) -> None:
+        on_refused = on_refused or partial(log.error, "flow %s: %s", flow)
+        waiting = self._flows[flow] = _Waiting(ends, stored_bytes, on_grant, on_refused)
+
+        def grant() -> None:
+            if self._flows.get(flow) is waiting:  # else it was cancelled
+                self._finish(flow)
+
+        if waiting.is_local:
+            self._reactor.call_later(0, grant)
+        else:
+            self._request(flow)
+
     def _request_all_again(self) -> None:
         for flow, waiting in self._flows.items():
             if not waiting.is_local:
                 self._request(flow, again=True)
-
-    def _grant_local(self, flow: FlowId) -> None:
-        """Grant all bytes of a flow within a node, once the caller has returned to the reactor."""
-        waiting = self._flows[flow]
-
-        def grant() -> None:
-            if self._flows.get(flow) is not waiting:
-                return  # it was cancelled
-            if waiting.more:
-                waiting.on_grant(waiting.stored_bytes)
-            else:
-                self._finish(flow)
-
-        self._reactor.call_later(0, grant)
 
     def _request(self, flow: FlowId, again: bool = False) -> None:
         """Request a flow; ``again``: over a new connection."""
@@ -179,7 +148,6 @@ class NetworkClient:
                 src=waiting.ends[0],
                 dst=waiting.ends[1],
                 size_bytes=waiting.stored_bytes * self._scale,
-                more=waiting.more,
                 attach=True,
                 again=again,
                 sent_bytes=waiting.granted_bytes,
@@ -210,7 +178,3 @@ class NetworkClient:
         waiting = self._flows.pop(flow, None)
         if waiting is not None:
             waiting.on_grant(waiting.stored_bytes)
-
-
-def _complain(flow: FlowId, reason: str) -> None:
-    log.error("flow %s: %s", flow, reason)

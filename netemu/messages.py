@@ -10,35 +10,34 @@ To the emulator, all bytes are the model's.  Between the two ends of a transfer 
     sender --OpenFlow(attach=True) or AttachFlow--> emulator --Grants--> sender
     both again, with what they were granted so far, once the connection was broken
     ResourceManager --ResumeCoflows--> emulator, whenever it has connected again
-    sender --GrowFlow--> emulator, if its flow was opened with more=True
     sender --Chunk + payload--> receiver --ChunkTaken--> sender     (not through the emulator)
 """
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from railyard.cluster.messaging.wire import (
-    ANSWER_BYTES_MAX,
-    ENTRIES,
-    LONG_BYTES_MAX,
     BytesOrInf,
     BytesPerSOrInf,
     CoflowId,
     Command,
     Count,
+    Entries,
+    EntriesBy,
     Event,
     FlowId,
+    LongAnswer,
+    LongMessage,
     Message,
     ModelBytes,
     Name,
     NodeId,
     Number,
     Priority,
-    RackId,
     Seconds,
     SecondsOrInf,
     Share,
@@ -46,11 +45,12 @@ from railyard.cluster.messaging.wire import (
     Text,
     Weight,
 )
-from railyard.netemu.model.flows import CircuitChange
+from railyard.netemu.model.flows import CircuitChange, CircuitState
 from railyard.netemu.model.network import LinkState
 
 #: More changes than there will ever be.
 NO_CHANGES = 2**62
+Totals = EntriesBy[Name, Number]
 
 
 # To the emulator ---------------------------------------------------------------------------------
@@ -82,7 +82,6 @@ class OpenFlow(Command, frozen=True, kw_only=True):
     coflow: CoflowId | None = None
     weight: Weight = 1.0
     priority: Priority = ()
-    more: bool = False  #: ``GrowFlow`` will follow; it does not finish before that says so
     attach: bool = False
     #: asked before, over a connection that broke: fine if it is open; with ``attach``, its sender
     #: is here now
@@ -92,7 +91,7 @@ class OpenFlow(Command, frozen=True, kw_only=True):
     given_s: SecondsOrInf = math.inf  #: by default when it comes
 
 
-class ResumeCoflows(Command, frozen=True, kw_only=True):
+class ResumeCoflows(Command, LongMessage, frozen=True, kw_only=True):
     """The coflows of all jobs, after a restart of either side; answered with ``Done``.
 
     Whatever else there is of jobs is over.  Of ``flows``, some may be open, some may be over, and
@@ -100,21 +99,8 @@ class ResumeCoflows(Command, frozen=True, kw_only=True):
     attach.
     """
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    coflows: Annotated[tuple[CoflowId, ...], ENTRIES]
-    flows: Annotated[tuple[OpenFlow, ...], ENTRIES]  #: each of one of these coflows
-
-
-class GrowFlow(Command, frozen=True, kw_only=True):
-    """An open flow with ``more`` to come has so much more to send; answered with ``Done``.
-
-    The last one says that there is no ``more``; its ``by_bytes`` may be 0.
-    """
-
-    flow: FlowId
-    by_bytes: ModelBytes
-    more: bool
+    coflows: Entries[CoflowId]
+    flows: Entries[OpenFlow]  #: each of one of these coflows
 
 
 class AttachFlow(Command, frozen=True, kw_only=True):
@@ -169,29 +155,22 @@ class GetNetworkStats(Message, frozen=True, kw_only=True):
     """What has the network done so far?  Answered with ``NetworkStats``."""
 
 
-class NetworkStats(Message, frozen=True, kw_only=True):
-    """Counters since the cluster's start; see ``netemu.emulator.statistics``.
-
-    What an emulator that died had counted in its last second is missing.
-    """
-
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+class NetworkStats(LongMessage, frozen=True, kw_only=True):
+    """Counters since the cluster's start, but for the last second of an emulator that died."""
 
     active_s: Seconds  #: time during which a flow was open
     #: what the racks' links could have carried in that time; inf if one of them is unlimited
     cross_rack_room_bytes: BytesOrInf
     #: model bytes carried so far: "local", "rack", "cross_rack" and, of the last, by which way:
     #: "eps", "ocs", "wan"; "client": from and to clients that have a link
-    bytes: Annotated[dict[Name, Number], ENTRIES]
-    cross_rack_links: Annotated[
-        dict[Name, Number], ENTRIES
-    ]  #: model bytes that each rack's up- and downlink carried
-    ports: Annotated[dict[Name, Number], ENTRIES] = {}  #: the same of optical ports
+    bytes: Totals
+    cross_rack_links: Totals  #: the same, by each rack's up- and downlink
+    ports: Totals = {}  #: the same of optical ports
     #: of links that carry more or less than the topology says: what they carry now, in bytes/s
-    capacities: Annotated[dict[Name, BytesPerSOrInf], ENTRIES] = {}
+    capacities: EntriesBy[Name, BytesPerSOrInf] = {}
     #: pairs of a lateness, in 0.1 ms rounded up (from 10 ms on to two digits), and how many grants
     #: were that late
-    grant_lags: Annotated[tuple[tuple[Count, Count], ...], ENTRIES]
+    grant_lags: Entries[tuple[Count, Count]]
     cpu_samples: Count  #: how often the CPU was looked at, with a flow open
     cpu_saturated: Count  #: how often it was (nearly) fully used then
     flows_opened: Count
@@ -206,57 +185,38 @@ class GetCircuitChanges(Message, frozen=True, kw_only=True):
     after: Number  #: all but the first so many; ``NO_CHANGES``: only how many there were
 
 
-class CircuitChanges(Message, frozen=True, kw_only=True):
+class CircuitChanges(LongMessage, frozen=True, kw_only=True):
     """Changes, the oldest first; a thousand or so at a time."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
     now_s: Seconds  #: on the network's own clock, as the changes' times are
-    changes: Annotated[tuple[CircuitChange, ...], ENTRIES]
+    changes: Entries[CircuitChange]
     seen: Count  #: ask for those after this next
     more: bool  #: there are some already
 
 
 # From the emulator -------------------------------------------------------------------------------
-class Grants(Event, frozen=True, kw_only=True):
+class Grants(Event, LongMessage, frozen=True, kw_only=True):
     """How much of each flow may have been sent in all by now."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    total_bytes: Annotated[dict[FlowId, Number], ENTRIES]  #: flows under way
-    finished: Annotated[
-        tuple[FlowId, ...], ENTRIES
-    ] = ()  #: flows that may send all their bytes; reported once
+    total_bytes: EntriesBy[FlowId, Number]  #: flows under way
+    finished: Entries[FlowId] = ()  #: flows that may send all their bytes; reported once
 
 
-class LinksObserved(Event, frozen=True, kw_only=True):
+class LinksObserved(Event, LongMessage, frozen=True, kw_only=True):
     """Links between racks that have changed since they were observed last, as they are now."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    links: Annotated[dict[Name, LinkState], ENTRIES]
+    links: EntriesBy[Name, LinkState]
 
 
-class CircuitView(msgspec.Struct, frozen=True, kw_only=True):
-    """A circuit of the optical switch."""
-
-    src: RackId
-    dst: RackId
-    coflow: Name | None  #: who uses it; None: nobody at present
-    ready_s: SecondsOrInf  #: on the network's own clock: dark until then; then it carries
-
-
-class NetworkView(Event, frozen=True, kw_only=True):
+class NetworkView(Event, LongAnswer, frozen=True, kw_only=True):
     """How the network is now."""
 
-    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
-
     now_s: Seconds  #: on the network's own clock
-    links: Annotated[dict[Name, LinkState], ENTRIES]
+    links: EntriesBy[Name, LinkState]
     flows_open: Count
-    circuits: Annotated[tuple[CircuitView, ...], ENTRIES] = ()
+    circuits: Entries[CircuitState] = ()
     #: bytes/s of each open flow, inf where nothing limits it; None if not asked for
-    rates_bytes_per_s: Annotated[dict[FlowId, BytesPerSOrInf], ENTRIES] | None = None
+    rates_bytes_per_s: EntriesBy[FlowId, BytesPerSOrInf] | None = None
 
 
 # Between the two ends of a transfer --------------------------------------------------------------

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from railyard.cluster.errors import PeerError, RailyardError
 from railyard.cluster.messaging.link import Link
@@ -27,6 +27,8 @@ from railyard.netemu.messages import Chunk, ChunkTaken, TransferFailed
 Buffer = bytes | bytearray | memoryview
 #: Sends a message to the other end; False if that is gone.
 Send = Callable[[Message, bytes | memoryview | None], bool]
+OnDone = Callable[[], None]
+OnFailed = Callable[[str], None]
 
 #: The largest payload frame: measured to be the fastest for ZeroMQ without copies.
 CHUNK_BYTES = 2**20
@@ -37,7 +39,6 @@ ACKNOWLEDGE_BYTES = 2 * 2**20
 #: How often a server checks for peers that vanished in the middle of a transfer, and acknowledges
 #: what it has taken: over a slow link the bytes that are acknowledged anyway may take minutes.
 PROBE_S = 2.0
-Bulk = TypeVar("Bulk")  #: the bytes to send, or the function that takes them
 
 
 class Source(Protocol):
@@ -58,18 +59,9 @@ class Source(Protocol):
 
 
 class _End:
-    """What both ends of a transfer have in common.
+    """Both ends: ``on_done`` or ``on_failed`` is called once, except after ``drop``."""
 
-    ``on_done`` or ``on_failed`` is called once, except after ``drop``.
-    """
-
-    def __init__(
-        self,
-        transfer: str,
-        send: Send,
-        on_done: Callable[[], None],
-        on_failed: Callable[[str], None],
-    ) -> None:
+    def __init__(self, transfer: str, send: Send, on_done: OnDone, on_failed: OnFailed) -> None:
         self.transfer = transfer
         self.progress = 0  #: bytes that the receiver is known to have taken
         self.over = False
@@ -107,8 +99,8 @@ class OutgoingTransfer(_End):
         transfer: str,
         data: Buffer | Source,
         send: Send,
-        on_done: Callable[[], None],
-        on_failed: Callable[[str], None],
+        on_done: OnDone,
+        on_failed: OnFailed,
         stored_total: int | None = None,
     ) -> None:
         super().__init__(transfer, send, on_done, on_failed)
@@ -128,7 +120,10 @@ class OutgoingTransfer(_End):
     def allow(self, total: int) -> None:
         """Permit ``total`` bytes in all; this can be a flow's ``on_grant``."""
         self._allowed = max(self._allowed, total)
-        self._begin()
+        if not self._begun and not self.over:
+            self._begun = True
+            if self.total == 0:  # the receiver would wait for a chunk forever
+                self._send_chunk(b"")
         self._pump()
 
     def take(self, message: ChunkTaken) -> None:
@@ -161,13 +156,6 @@ class OutgoingTransfer(_End):
             self._sources.append(source)
         else:
             source.close()
-
-    def _begin(self) -> None:
-        # An empty transfer has a chunk, too: otherwise the receiver would wait for it forever.
-        if not self._begun and not self.over:
-            self._begun = True
-            if self.total == 0:
-                self._send_chunk(b"")
 
     def _pump(self) -> None:
         while not self.over and self._sources:
@@ -222,8 +210,8 @@ class IncomingTransfer(_End):
         transfer: str,
         take: Callable[[memoryview], None],
         send: Send,
-        on_done: Callable[[], None],
-        on_failed: Callable[[str], None],
+        on_done: OnDone,
+        on_failed: OnFailed,
         stored_total: int | None = None,
     ) -> None:
         super().__init__(transfer, send, on_done, on_failed)
@@ -285,10 +273,6 @@ class IncomingTransfer(_End):
 
 
 # All transfers over one socket --------------------------------------------------------------------
-End = TypeVar("End", OutgoingTransfer, IncomingTransfer)
-
-OnDone = Callable[[], None]
-OnFailed = Callable[[str], None]
 
 
 class Transfers:
@@ -310,11 +294,11 @@ class Transfers:
         on_failed: OnFailed,
         stored_total: int | None = None,
     ) -> OutgoingTransfer:
-        """Begin to send ``data``; nothing is sent before ``allow``.
-
-        Raises ``PeerError`` if a transfer of that name is under way.
-        """
-        return self._begin(OutgoingTransfer, transfer, data, on_done, on_failed, stored_total)
+        """Begin to send, but not before ``allow``; ``PeerError`` if that name is under way."""
+        ends = self._handlers(transfer, on_done, on_failed)
+        end = OutgoingTransfer(transfer, data, self._send, *ends, stored_total)
+        self._ends[transfer] = end
+        return end
 
     def incoming(
         self,
@@ -324,11 +308,11 @@ class Transfers:
         on_failed: OnFailed,
         stored_total: int | None = None,
     ) -> IncomingTransfer:
-        """Expect bytes; call it before requesting them from the other side.
-
-        Raises ``PeerError`` if a transfer of that name is under way.
-        """
-        return self._begin(IncomingTransfer, transfer, take, on_done, on_failed, stored_total)
+        """Expect bytes, before these are requested; ``PeerError`` if that name is under way."""
+        ends = self._handlers(transfer, on_done, on_failed)
+        end = IncomingTransfer(transfer, take, self._send, *ends, stored_total)
+        self._ends[transfer] = end
+        return end
 
     def drop(self, transfer: str) -> None:
         """Forget a transfer without notifying anybody; nothing happens if there is none."""
@@ -367,15 +351,10 @@ class Transfers:
         if end is not None:
             end.failed(message.reason)
 
-    def _begin(
-        self,
-        kind: Callable[[str, Bulk, Send, OnDone, OnFailed, int | None], End],
-        transfer: str,
-        bulk: Bulk,
-        on_done: OnDone,
-        on_failed: OnFailed,
-        stored_total: int | None,
-    ) -> End:
+    def _handlers(
+        self, transfer: str, on_done: OnDone, on_failed: OnFailed
+    ) -> tuple[OnDone, OnFailed]:
+        """What a new transfer calls at its end; raises ``PeerError`` if its name is taken."""
         known = self._ends.get(transfer)
         if known is not None and not known.over:
             raise PeerError(f'transfer "{transfer}" is under way already')
@@ -388,9 +367,7 @@ class Transfers:
             self._ends.pop(transfer, None)
             on_failed(reason)
 
-        end = kind(transfer, bulk, self._send, done, failed, stored_total)
-        self._ends[transfer] = end
-        return end
+        return done, failed
 
 
 class LinkTransfers(Transfers):

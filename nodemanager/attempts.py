@@ -27,7 +27,16 @@ import msgspec
 
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerError
-from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, is_attempt, is_job, job_of
+from railyard.cluster.ids import (
+    AttemptId,
+    FlowId,
+    JobId,
+    NodeId,
+    RackId,
+    is_attempt,
+    is_job,
+    job_of,
+)
 from railyard.cluster.messages import (
     AskToCompute,
     AttemptDelayed,
@@ -49,6 +58,7 @@ from railyard.cluster.messages import (
     KillAttempt,
     LaunchAttempt,
     LoadJob,
+    NodeManagerHolds,
     UmbilicalHello,
 )
 from railyard.cluster.messaging.access import ATTEMPT
@@ -77,15 +87,6 @@ from railyard.nodemanager.shuffle import shuffle_folder
 
 log = logging.getLogger(__name__)
 
-_JOB_HELPER_EVENTS: tuple[type[Message], ...] = (
-    JobLoaded,
-    JobBroken,
-    AttemptForked,
-    AttemptNotForked,
-    AttemptTooLarge,
-    AttemptExited,
-)
-
 #: A job's helper that ends is replaced at once, so that the next attempt does not wait for the
 #: import; no longer once so many have ended in a row without an attempt, as by the job's own doing.
 _IDLE_MAX = 3
@@ -108,7 +109,6 @@ class _JobHelper:
 
     @property
     def importer(self) -> str:
-        """By what name it has its permit to import the module."""
         return f"helper {self.number}"
 
 
@@ -144,7 +144,6 @@ class Containers:
 
     @property
     def jobs(self) -> tuple[JobId, ...]:
-        """The jobs that are loaded, or are being loaded."""
         return tuple(self._packages)
 
     # Orders ------------------------------------------------------------------------------------
@@ -164,10 +163,9 @@ class Containers:
             helper = self._by_job.get(job) or self._start_helper(self._packages[job])
             helper.waiting[attempt] = order
             if helper.loaded:
-                self._ask_to_fork(helper, attempt)
+                self._fork(helper, attempt)
 
     def kill(self, order: KillAttempt) -> None:
-        """Kill an attempt's process; nothing happens if it has ended."""
         helper = self._by_job.get(job_of(order.attempt))
         if helper is None:
             return
@@ -202,28 +200,31 @@ class Containers:
 
     # What happens ------------------------------------------------------------------------------
     def _start_helper(self, order: LoadJob) -> _JobHelper:
+        def fork() -> None:
+            message = ForkJobHelper(helper=helper.number, job=order.job)
+            self._helper.send(message, fds=[helper.far.fileno()])
+            helper.far.close()
+            helper.channel.send(order)
+
         ours, theirs = socket.socketpair()
-        channel = Channel(ours, Vocabulary(_JOB_HELPER_EVENTS))
+        events = JobLoaded, JobBroken, AttemptForked, AttemptNotForked, AttemptTooLarge
+        channel = Channel(ours, Vocabulary([*events, AttemptExited]))
         number = next(self._numbers)
         helper = _JobHelper(job=order.job, number=number, channel=channel, far=theirs)
         self._by_job[order.job] = self._by_number[helper.number] = helper
         self._reactor.add(channel.fileno(), lambda: self._on_job_helper(helper))
-        self._permits.ask(helper.importer, lambda: self._fork_helper(helper, order))
+        self._permits.ask(helper.importer, fork)
         return helper
 
-    def _fork_helper(self, helper: _JobHelper, order: LoadJob) -> None:
-        fork = ForkJobHelper(helper=helper.number, job=order.job)
-        self._helper.send(fork, fds=[helper.far.fileno()])
-        helper.far.close()
-        helper.channel.send(order)
-
-    def _ask_to_fork(self, helper: _JobHelper, attempt: AttemptId) -> None:
-        self._permits.ask(attempt, lambda: self._fork(helper, attempt))
-
     def _fork(self, helper: _JobHelper, attempt: AttemptId) -> None:
-        helper.idle = 0
-        helper.running.add(attempt)
-        helper.channel.send(helper.waiting.pop(attempt))
+        """Fork an attempt once it has a permit."""
+
+        def fork() -> None:
+            helper.idle = 0
+            helper.running.add(attempt)
+            helper.channel.send(helper.waiting.pop(attempt))
+
+        self._permits.ask(attempt, fork)
 
     def _on_job_helper(self, helper: _JobHelper) -> None:
         try:
@@ -243,7 +244,7 @@ class Containers:
                 self._permits.give_back(helper.importer)
                 helper.loaded = True
                 for attempt in list(helper.waiting):
-                    self._ask_to_fork(helper, attempt)
+                    self._fork(helper, attempt)
             case JobBroken():
                 if helper.job in self._packages:
                     self._broken[helper.job] = message
@@ -284,8 +285,10 @@ class Containers:
         if self._by_job.get(helper.job) is helper:
             del self._by_job[helper.job]
         doing = "running attempts" if helper.loaded else "importing the job's module"
+        # what importing the module wrote
+        printed = self._daemon.folder.attempt(load_folder(self._daemon.name, helper.job)) / "stderr"
         reason = f"the job's helper ended while {doing}: {how}"
-        self._lose_all(helper, reason, self._printed(helper))
+        self._lose_all(helper, reason, tail_of(printed))
         wanted = self._packages.get(helper.job)
         if helper.loaded and helper.idle <= _IDLE_MAX and wanted and helper.job not in self._by_job:
             self._start_helper(wanted).idle += helper.idle
@@ -297,11 +300,6 @@ class Containers:
         for attempt in lost:
             self._permits.give_back(attempt)
             self._attempts.fail(attempt, reason, stderr)
-
-    def _printed(self, helper: _JobHelper) -> str:
-        """The end of what importing the job's module wrote to stderr."""
-        folder = self._daemon.folder.attempt(load_folder(self._daemon.name, helper.job))
-        return tail_of(folder / "stderr")
 
 
 class _Ending(IntEnum):
@@ -334,7 +332,6 @@ class _Attempt:
     undelivered: list[Message] = field(default_factory=list)  #: until its umbilical is there
 
     def ends(self, ending: _Ending, reason: str) -> None:
-        """Note why it ends, unless there is a larger reason."""
         if ending > self.ending:
             self.ending, self.reason = ending, reason
 
@@ -381,7 +378,6 @@ class Attempts:
 
     # Orders ------------------------------------------------------------------------------------
     def load(self, order: LoadJob) -> None:
-        """Have a job's module imported, so that its attempts can start."""
         if not is_job(order.job):
             log.error("%r is no job: the order to load it is ignored", order.job)
             return
@@ -428,13 +424,11 @@ class Attempts:
                 self._containers.kill(order)
 
     def fetch(self, order: FetchOutput) -> None:
-        """Have an attempt fetch, unless it has ended, or does so already."""
         if order.reader in self._running and order.flow not in self._readers:
             self._readers[order.flow] = order.reader
             self._deliver(order.reader, order)
 
     def cancel_fetch(self, order: CancelFlow) -> None:
-        """Have an attempt forget a fetch."""
         reader = self._readers.pop(order.flow, None)
         if reader is not None:
             self._deliver(reader, order)
@@ -452,8 +446,7 @@ class Attempts:
                 self.kill(KillAttempt(attempt=attempt, node=node, reason="the job ended"))
         self._sweep(order.job)
 
-    def held(self) -> tuple[tuple[HeldAttempt, ...], tuple[FlowId, ...], tuple[JobId, ...]]:
-        """Attempts that have not ended, their fetches under way, and jobs whose code is here."""
+    def held(self, rack: RackId) -> NodeManagerHolds:
         attempts = [
             HeldAttempt(
                 attempt=name,
@@ -463,7 +456,12 @@ class Attempts:
             )
             for name, one in self._running.items()
         ]
-        return tuple(attempts), tuple(self._readers), self._containers.jobs
+        return NodeManagerHolds(
+            rack=rack,
+            attempts=tuple(attempts),
+            flows=tuple(self._readers),
+            jobs=self._containers.jobs,
+        )
 
     # What happens to processes -----------------------------------------------------------------
     def forked(self, attempt: AttemptId, pid: int) -> None:
@@ -478,7 +476,6 @@ class Attempts:
             self._kill_process(attempt, reason)
 
     def too_large(self, attempt: AttemptId, reason: str) -> None:
-        """An attempt's processes use too much memory, and are being killed."""
         log.warning("%s %s: killing it", attempt, reason)
         self._running[attempt].ends(_Ending.TOO_LARGE, reason)
 
@@ -523,10 +520,9 @@ class Attempts:
         running = self._running.get(attempt)
         if running is None:
             return  # it was killed before this was due
-        delays = AttemptDelayed(
-            attempt=attempt, launch_s=running.launch_s, permit_s=running.permit_s
+        self._report(
+            AttemptDelayed(attempt=attempt, launch_s=running.launch_s, permit_s=running.permit_s)
         )
-        self._report(delays)
         self._finish(attempt, fact)
 
     # What attempts report -------------------------------------------------------------------------
@@ -623,7 +619,6 @@ class Attempts:
             shutil.rmtree(localized_folder(self._daemon.folder, node, job), ignore_errors=True)
 
     def _check_silence(self) -> None:
-        """Kill attempts that have reported nothing for too long."""
         silent_since_s = now_s() - self._timeout_s
         for attempt, running in list(self._running.items()):
             waits_for_slot = not running.has_slot and running.pid is not None

@@ -197,10 +197,7 @@ class _Helper(Generic[Name]):
     def _fork(
         self, name: Name, main: Callable[[], int | None], on_end: Callable[[int], None]
     ) -> int:
-        """Run ``main`` in a child; returns its process id, or raises ``OSError``.
-
-        ``on_end`` gets the child's wait status.
-        """
+        """Run ``main`` in a child; ``on_end`` gets its wait status.  Returns the process id."""
 
         def live() -> int | None:
             if self.makes_groups:
@@ -295,7 +292,6 @@ class _JobHelper(_Helper[AttemptId]):
         self._channel.send(AttemptForked(attempt=attempt, pid=pid))
 
     def _become(self, order: LaunchAttempt) -> int:
-        """Run the attempt, in a forked child; returns its exit status."""
         adopt_orphans()  # what it starts stays its own for as long as it lives, daemons as well
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         self._channel.close()
@@ -313,7 +309,6 @@ class _JobHelper(_Helper[AttemptId]):
             self._reactor.call_later(_CHECK_PERIOD_S, self._check_memory)
 
     def _check_memory(self) -> None:
-        """Kill the attempts that use too much memory, with what they have started."""
         self._check_is_due = False
         excess = {attempt: memory.excess() for attempt, memory in self._memory.items()}
         for attempt, reason in excess.items():
@@ -392,10 +387,7 @@ class _CleanHelper(_Helper[int]):
 
 
 def start_helper(daemon: Daemon) -> tuple[int, Channel]:
-    """Fork the clean helper: its process id, and the channel to it.
-
-    To be called before this process makes a ZeroMQ context or starts a thread.
-    """
+    """Fork the clean helper, before there are threads or a ZeroMQ context: its pid and channel."""
     ours, theirs = socket.socketpair()
 
     def help_out() -> None:

@@ -85,11 +85,7 @@ def lift_limit() -> None:
 
 def data_bytes() -> int:
     """Bytes that count of this process now."""
-    with open("/proc/self/status", encoding="ascii") as status:
-        for line in status:
-            if line.startswith("VmData:"):
-                return int(line.split()[1]) * 1024
-    raise OSError("/proc/self/status has no VmData")
+    return _sum_of(_read("/proc/self/status"), (b"VmData:",))
 
 
 #: After a walk there is none for so many times as long, unless more memory is used since.
@@ -122,10 +118,7 @@ class TreeMemory:
         self._walk_again_s = 0.0
 
     def excess(self) -> str:
-        """By how much the attempt exceeds its limit, in words; "" if it does not.
-
-        To be called again and again while it runs.
-        """
+        """By how much the attempt exceeds its limit, in words; "" if it does not."""
         family = _family(self._pid)
         singly_bytes = sum(map(resident_bytes, family)) - self._inherited_bytes
         if singly_bytes <= self._allowed_bytes:
@@ -139,7 +132,9 @@ class TreeMemory:
         self._slack_bytes = singly_bytes + self._allowed_bytes - used_bytes
         if used_bytes <= self._allowed_bytes:
             return ""
-        others = _with_others(len(family) - 1)
+        started = len(family) - 1
+        processes = f"the {started} process{'' if started == 1 else 'es'}"
+        others = f" with {processes} that it started" if started else ""
         return f"uses {format_size(used_bytes)}{others}: {in_words(self._allowed_bytes)}"
 
 
@@ -152,12 +147,6 @@ def _share_bytes(pid: int) -> int:
     """Bytes of one process; of a page that n processes share, one n-th."""
     text = _read(f"/proc/{pid}/smaps_rollup")
     return _sum_of(text, _ONCE if _ONCE[0] in text else _ONCE_BEFORE_5_9)
-
-
-def _with_others(started: int) -> str:
-    if not started:
-        return ""
-    return f" with the {started} process{'' if started == 1 else 'es'} that it started"
 
 
 def _family(pid: int) -> list[int]:
@@ -199,16 +188,14 @@ def once_there_is_room(write: Callable[[], T], where: Path, pause: Callable[[flo
 
     Raises ``Exhausted``, which says what is full, if there is no room in the end.
     """
-    for pause_s in PAUSES_S:
+    pauses_s = iter(PAUSES_S)
+    while True:
         try:
             return write()
         except OSError as error:
             if not is_full(error):
                 raise
+            pause_s = next(pauses_s, None)
+            if pause_s is None:
+                raise Exhausted(cause_of(error, where)) from error
             pause(pause_s)
-    try:
-        return write()
-    except OSError as error:
-        if not is_full(error):
-            raise
-        raise Exhausted(cause_of(error, where)) from error

@@ -7,122 +7,99 @@ reading attempt --ReadOutputs--> shuffle service of the source's rack
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
-
 import msgspec
 
-from railyard.cluster.messaging.wire import (
-    LONG_BYTES_MAX,
-    OF_TASKS,
-    AttemptId,
-    Checksum,
-    Command,
-    Count,
-    Event,
-    FlowId,
-    JobId,
-    Message,
-    NodeId,
-    Pid,
-    StoredBytes,
-    Tasks,
-    Text,
-    WaitStatus,
-)
+from railyard.cluster.messaging import wire
 
 
 # NodeManager and clean helper --------------------------------------------------------------------
-class ForkJobHelper(Command, frozen=True, kw_only=True):
+class ForkJobHelper(wire.Command, frozen=True, kw_only=True):
     """Fork a helper for a job; its end of a socket pair comes with this message."""
 
-    helper: Count  #: its number, chosen by the NodeManager
-    job: JobId
+    helper: wire.Count  #: its number, chosen by the NodeManager
+    job: wire.JobId
 
 
-class KillJobHelper(Command, frozen=True, kw_only=True):
+class KillJobHelper(wire.Command, frozen=True, kw_only=True):
     """Kill a job's helper, and with it the attempts that it forked."""
 
-    helper: Count
+    helper: wire.Count
 
 
-class JobHelperForked(Event, frozen=True, kw_only=True):
+class JobHelperForked(wire.Event, frozen=True, kw_only=True):
     """A job's helper was started."""
 
-    helper: Count
-    pid: Pid
+    helper: wire.Count
+    pid: wire.Pid
 
 
-class JobHelperEnded(Event, frozen=True, kw_only=True):
+class JobHelperEnded(wire.Event, frozen=True, kw_only=True):
     """A job's helper has ended, or never was; so are the attempts that it forked."""
 
-    helper: Count
-    how: Text  #: "exit 1", "signal 9 (SIGKILL)", "no process for it: ..."
+    helper: wire.Count
+    how: wire.Text  #: "exit 1", "signal 9 (SIGKILL)", "no process for it: ..."
 
 
 # NodeManager and job helper ----------------------------------------------------------------------
-class JobLoaded(Event, frozen=True):
+class JobLoaded(wire.Event, frozen=True):
     """The job's module is imported: attempts can be forked."""
 
 
-class JobBroken(Event, frozen=True, kw_only=True):
+class JobBroken(wire.Event, frozen=True, kw_only=True):
     """The job's module cannot be imported."""
 
-    reason: Text
-    stderr: Text
+    reason: wire.Text
+    stderr: wire.Text
 
 
-class AttemptForked(Event, frozen=True, kw_only=True):
+class AttemptForked(wire.Event, frozen=True, kw_only=True):
     """An attempt's process was started."""
 
-    attempt: AttemptId
-    pid: Pid
+    attempt: wire.AttemptId
+    pid: wire.Pid
 
 
-class AttemptNotForked(Event, frozen=True, kw_only=True):
+class AttemptNotForked(wire.Event, frozen=True, kw_only=True):
     """The system gave no process for an attempt."""
 
-    attempt: AttemptId
-    reason: Text
+    attempt: wire.AttemptId
+    reason: wire.Text
 
 
-class AttemptTooLarge(Event, frozen=True, kw_only=True):
+class AttemptTooLarge(wire.Event, frozen=True, kw_only=True):
     """An attempt is being killed: with what it started it uses more memory than it may."""
 
-    attempt: AttemptId
-    reason: Text
+    attempt: wire.AttemptId
+    reason: wire.Text
 
 
-class AttemptExited(Event, frozen=True, kw_only=True):
+class AttemptExited(wire.Event, frozen=True, kw_only=True):
     """An attempt's process has ended."""
 
-    attempt: AttemptId
-    status: WaitStatus  #: as of ``os.waitpid``
+    attempt: wire.AttemptId
+    status: wire.WaitStatus  #: as of ``os.waitpid``
 
 
 # Reading attempt and shuffle service -------------------------------------------------------------
-class ReadOutputs(Message, frozen=True, kw_only=True):
+class ReadOutputs(wire.LongMessage, frozen=True, kw_only=True):
     """Send one partition of these map outputs, as one stream of chunks named after the flow."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    flow: FlowId
-    src: NodeId
-    outputs: Annotated[tuple[AttemptId, ...], OF_TASKS]
-    partition: Tasks
+    flow: wire.FlowId
+    src: wire.NodeId
+    outputs: wire.Entries[wire.AttemptId]
+    partition: wire.Tasks
 
 
 class OutputPart(msgspec.Struct, frozen=True):
     """One partition of one map output, as its index has it."""
 
-    stored_bytes: StoredBytes
-    checksum: Checksum  #: CRC-32C
+    stored_bytes: wire.StoredBytes
+    checksum: wire.Checksum  #: CRC-32C
 
 
-class OutputsFound(Message, frozen=True, kw_only=True):
+class OutputsFound(wire.LongMessage, frozen=True, kw_only=True):
     """The answer: what will be sent, in the order of the request; or which outputs can't be."""
 
-    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
-
-    parts: Annotated[tuple[OutputPart, ...], OF_TASKS] = ()
-    lost: Annotated[tuple[AttemptId, ...], OF_TASKS] = ()  #: if there is any, nothing is sent
-    reason: Text = ""
+    parts: wire.Entries[OutputPart] = ()
+    lost: wire.Entries[wire.AttemptId] = ()  #: if there is any, nothing is sent
+    reason: wire.Text = ""

@@ -45,17 +45,13 @@ def permits_of_machine() -> int:
 
 
 class SharedPermits:
-    """A number of permits that the processes of a machine share, as locks of a file's bytes.
-
-    For one object a process.
-    """
+    """Permits that the processes of a machine share, as locks of a file's bytes; one a process."""
 
     def __init__(self, file: Path, count: int) -> None:
         self._fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._others = list(range(count))  #: those that this process has not
 
     def take(self) -> int | None:
-        """Take a permit; None if all are in use."""
         for place, number in enumerate(self._others):
             try:
                 fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
@@ -66,7 +62,6 @@ class SharedPermits:
         return None
 
     def give_back(self, number: int) -> None:
-        """Give a permit back that ``take`` returned."""
         fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, number)
         self._others.append(number)
 

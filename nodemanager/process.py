@@ -13,12 +13,11 @@ import os
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerLost
-from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, is_attempt, is_job, job_of
+from railyard.cluster.ids import AttemptId, JobId, NodeId, is_attempt, is_job, job_of
 from railyard.cluster.machine import (
     CARRIER,
     RETURN_PERIOD_S,
@@ -36,7 +35,6 @@ from railyard.cluster.messages import (
     LaunchAttempt,
     LoadJob,
     NodeManagerHeartbeat,
-    NodeManagerHolds,
     RegisterNodeManager,
 )
 from railyard.cluster.messaging.lastinglink import CENTRAL_PATIENCE_S, LastingLink
@@ -44,7 +42,6 @@ from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Message, Refusal
 from railyard.cluster.processes import stop_on_sigterm
 from railyard.cluster.runfolder import RunFolder
-from railyard.cluster.topology import Rack
 from railyard.netemu.client import NetworkClient
 from railyard.nodemanager.attempt.programs import localized_folders
 from railyard.nodemanager.attempts import Attempts
@@ -66,7 +63,6 @@ class Facts:
         self.is_connected = False  #: whether this process is registered, over this connection
 
     def report(self, fact: Message) -> None:
-        """Send a fact, now or after the next registration."""
         self._retained.append(fact)
         if self.is_connected:
             self._send(fact)
@@ -78,41 +74,32 @@ class Facts:
             self._send(fact)
 
     def journaled(self, count: int) -> None:
-        """Forget the oldest, which are journaled."""
         for _ in range(min(count, len(self._retained))):
             self._retained.popleft()
 
 
 log = logging.getLogger(__name__)
 
-SERVER_PREFIX = "nodemanager-"
 #: So much is checked before a NodeManager registers: about a tenth of a second.
 CHECKED_BYTES_MAX = 64 * 2**20
 
 
-@dataclass(frozen=True)
-class Leftovers:
-    """What was found."""
-
-    outputs: dict[NodeId, tuple[AttemptId, ...]]  #: {node: attempts whose output is whole there}
-    jobs: tuple[JobId, ...]  #: of which there are any files
-
-
 def find_leftovers(
     folder: RunFolder, nodes: Iterable[NodeId], checked_bytes: int = CHECKED_BYTES_MAX
-) -> Leftovers:
+) -> tuple[dict[NodeId, tuple[AttemptId, ...]], set[JobId]]:
     """Find the map output that a NodeManager before this has left, and remove what is not whole.
 
+    Returns {node: attempts whose output is whole there}, and jobs of which there are any files.
     An output's file has its name once it is complete, and its index has a checksum.  Partitions
     have checksums of their own: those of ``checked_bytes`` in all are read and checked here, the
     others when they are read, as ever.
     """
     outputs: dict[NodeId, tuple[AttemptId, ...]] = {}
-    jobs: dict[JobId, None] = {}
+    jobs: set[JobId] = set()
     for node in nodes:
         found: list[AttemptId] = []
         for job in _jobs_in(shuffle_folder(folder, node)):
-            jobs[job] = None
+            jobs.add(job)
             for path in sorted((shuffle_folder(folder, node) / job).iterdir()):
                 if not is_attempt(path.name) or job_of(path.name) != job:
                     _remove(path)  # an attempt was writing it
@@ -127,8 +114,8 @@ def find_leftovers(
                 else:
                     found.append(AttemptId(path.name))
         outputs[node] = tuple(found)
-        jobs |= dict.fromkeys(_jobs_in(localized_folders(folder, node)))
-    return Leftovers(outputs, tuple(jobs))
+        jobs |= set(_jobs_in(localized_folders(folder, node)))
+    return outputs, jobs
 
 
 def _jobs_in(folder: Path) -> Iterator[JobId]:
@@ -166,7 +153,8 @@ def main(daemon: Daemon) -> None:
 class _NodeManager:
     def __init__(self, daemon: Daemon, helper: Channel) -> None:
         self._daemon = daemon
-        self._rack = _rack(daemon)
+        racks = daemon.config.topology.rack_list()
+        self._rack = next(rack for rack in racks if f"nodemanager-{rack.id}" == daemon.name)
         self._is_registered = False  #: whether it ever was
         self._earlier_jobs: set[JobId] = set()  #: of which a NodeManager before this has left files
         self._lost = ""  #: what this process can't go on without, and has ended
@@ -192,15 +180,25 @@ class _NodeManager:
         )
 
     def run(self) -> None:
-        self._take_orders()
+        orders, attempts = self._manager, self._attempts
+        orders.on(FactsJournaled, lambda order, _: self._facts.journaled(order.count))
+        orders.on(LoadJob, lambda order, _: attempts.load(order))
+        orders.on(LaunchAttempt, lambda order, _: attempts.launch(order))
+        orders.on(BeginAttempt, lambda order, _: attempts.begin(order))
+        orders.on(KillAttempt, lambda order, _: attempts.kill(order))
+        orders.on(FetchOutput, lambda order, _: attempts.fetch(order))
+        orders.on(CancelFlow, lambda order, _: attempts.cancel_fetch(order))
+        orders.on(DiscardJob, lambda order, _: self._discard(order))
         for node in self._rack.nodes:
             self._daemon.folder.node(node.id).mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = find_leftovers(self._daemon.folder, [node.id for node in self._rack.nodes])
-        self._earlier_jobs.update(found.jobs)
-        self._manager.call(self._registration(found), Done, CENTRAL_PATIENCE_S)
+        nodes = tuple([node.id for node in self._rack.nodes])
+        outputs, jobs = find_leftovers(self._daemon.folder, nodes)
+        self._earlier_jobs.update(jobs)
+        self._manager.call(self._registration(outputs), Done, CENTRAL_PATIENCE_S)
         self._facts.resend()
         period_s = self._daemon.config.topology.liveness.heartbeat
-        self._reactor.call_every(period_s, self._beat)
+        heartbeat = NodeManagerHeartbeat(rack=self._rack.id, nodes=nodes)
+        self._reactor.call_every(period_s, lambda: self._beat(heartbeat))
         self._reactor.call_every(RETURN_PERIOD_S, return_freed_memory)
         self._is_registered = True
         self._daemon.ready()
@@ -210,19 +208,20 @@ class _NodeManager:
         if self._lost:
             raise PeerLost(f"{self._daemon.name} ends: {self._lost} is gone")
 
-    def _beat(self) -> None:
+    def _beat(self, heartbeat: NodeManagerHeartbeat) -> None:
         if self._facts.is_connected:
-            nodes = tuple([node.id for node in self._rack.nodes])
-            self._manager.send(NodeManagerHeartbeat(rack=self._rack.id, nodes=nodes))
+            self._manager.send(heartbeat)
 
-    def _registration(self, found: Leftovers | None = None) -> RegisterNodeManager:
-        """The first registration has what was ``found``; those that follow go on with it."""
+    def _registration(
+        self, found: dict[NodeId, tuple[AttemptId, ...]] | None = None
+    ) -> RegisterNodeManager:
+        """The first registration has the output that was ``found``; others go on with it."""
         return RegisterNodeManager(
             rack=self._rack.id,
             pid=os.getpid(),
             nodes={node.id: node.slots for node in self._rack.nodes},
             again=found is None,
-            outputs={} if found is None else found.outputs,
+            outputs=found or {},
             jobs=tuple(sorted(self._earlier_jobs)),
         )
 
@@ -235,27 +234,12 @@ class _NodeManager:
         def answered(answer: Done | Refusal | PeerLost, _: object) -> None:
             if isinstance(answer, Done):
                 self._facts.resend()
-                held, flows, jobs = self._attempts.held()
-                rack = self._rack.id
-                self._manager.send(
-                    NodeManagerHolds(rack=rack, attempts=held, flows=flows, jobs=jobs)
-                )
+                self._manager.send(self._attempts.held(self._rack.id))
             elif isinstance(answer, Refusal):
                 log.error("the ResourceManager does not take it again: %s", answer.reason)
                 self._stop("its registration")
 
         self._manager.request(self._registration(), Done, answered)
-
-    def _take_orders(self) -> None:
-        orders = self._manager
-        orders.on(FactsJournaled, lambda order, _: self._facts.journaled(order.count))
-        orders.on(LoadJob, lambda order, _: self._attempts.load(order))
-        orders.on(LaunchAttempt, lambda order, _: self._attempts.launch(order))
-        orders.on(BeginAttempt, lambda order, _: self._attempts.begin(order))
-        orders.on(KillAttempt, lambda order, _: self._attempts.kill(order))
-        orders.on(FetchOutput, lambda order, _: self._attempts.fetch(order))
-        orders.on(CancelFlow, lambda order, _: self._attempts.cancel_fetch(order))
-        orders.on(DiscardJob, lambda order, _: self._discard(order))
 
     def _discard(self, order: DiscardJob) -> None:
         self._earlier_jobs.discard(order.job)
@@ -265,9 +249,3 @@ class _NodeManager:
     def _stop(self, lost: str) -> None:
         self._lost = self._lost or lost
         self._reactor.stop()
-
-
-def _rack(daemon: Daemon) -> Rack:
-    """The rack in a daemon's name: r3 in "nodemanager-r3"."""
-    wanted = RackId(daemon.name.removeprefix(SERVER_PREFIX))
-    return next(rack for rack in daemon.config.topology.rack_list() if rack.id == wanted)

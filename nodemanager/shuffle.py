@@ -74,8 +74,21 @@ def write_output(path: Path, partitions: Sequence[Sequence[Buffer]]) -> tuple[in
     """Write the file, or leave none; returns the stored bytes of each partition."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.new")
+    index, lengths, offset = bytearray(), [], 0
     try:
-        lengths = _write(unfinished, AttemptId(path.name), partitions)
+        with open(unfinished, "wb") as file:
+            for number, pieces in enumerate(partitions):
+                checksum, length = part_seed(AttemptId(path.name), number), 0
+                for piece in pieces:
+                    view = memoryview(piece).cast("B")
+                    file.write(view)
+                    checksum = crc32c(view, checksum)
+                    length += len(view)
+                index += _ENTRY.pack(offset, length, checksum)
+                lengths.append(length)
+                offset += length
+            file.write(index)
+            file.write(_FOOTER.pack(len(partitions), crc32c(index), _MAGIC))
         unfinished.rename(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)  # a full disk does not get emptier by itself
@@ -83,25 +96,7 @@ def write_output(path: Path, partitions: Sequence[Sequence[Buffer]]) -> tuple[in
     return tuple(lengths)
 
 
-def _write(path: Path, attempt: AttemptId, partitions: Sequence[Sequence[Buffer]]) -> list[int]:
-    index, lengths, offset = bytearray(), [], 0
-    with open(path, "wb") as file:
-        for number, pieces in enumerate(partitions):
-            checksum, length = part_seed(attempt, number), 0
-            for piece in pieces:
-                view = memoryview(piece).cast("B")
-                file.write(view)
-                checksum = crc32c(view, checksum)
-                length += len(view)
-            index += _ENTRY.pack(offset, length, checksum)
-            lengths.append(length)
-            offset += length
-        file.write(index)
-        file.write(_FOOTER.pack(len(partitions), crc32c(index), _MAGIC))
-    return lengths
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Part:
     """Where a partition lies in its output's file."""
 
@@ -126,7 +121,6 @@ class MapOutput:
             os.close(file)
 
     def is_still(self, path: Path) -> bool:
-        """Whether ``path`` is yet the file that was read, unchanged in size and time."""
         try:
             return _identity(path.stat()) == self._identity
         except OSError:
@@ -137,17 +131,10 @@ class MapOutput:
         if not 0 <= number < len(self._entries):
             raise PeerError(f"partition {number}: there are {len(self._entries)}")
         offset, length, checksum = self._entries[number]
-        return Part(
-            path=self._path,
-            identity=self._identity,
-            offset=offset,
-            stored_bytes=length,
-            checksum=checksum,
-        )
+        return Part(self._path, self._identity, offset, length, checksum)
 
     @property
     def stored_bytes(self) -> int:
-        """Of all partitions together."""
         return sum(length for _, length, _ in self._entries)
 
     def check(self) -> None:
@@ -183,10 +170,7 @@ class MapOutput:
 
 
 class PartsSource:
-    """Partitions of map outputs, one after the other: a ``netemu.transfer.Source``.
-
-    Unchecked: whoever gets them has their checksums.
-    """
+    """A ``netemu.transfers.Source`` of partitions, unchecked: their readers have the sums."""
 
     def __init__(self, parts: Iterable[Part]) -> None:
         self._parts = deque(part for part in parts if part.stored_bytes)
@@ -208,7 +192,6 @@ class PartsSource:
             self._file = None
 
     def _read_piece(self, size: int) -> memoryview:
-        """At most ``size`` of the first part's next bytes."""
         part = self._parts[0]
         if self._file is None:
             self._file = _open(part.path)
@@ -279,7 +262,6 @@ class ShuffleService:
         server.on(ReadOutputs, self._read)
 
     def discard(self, job: JobId) -> None:
-        """Forget a job's output and stop sending it."""
         for attempt in [attempt for attempt in self._indexes if job_of(attempt) == job]:
             del self._indexes[attempt]
         for flow, (sent_job, peer) in list(self._sending.items()):
@@ -300,16 +282,6 @@ class ShuffleService:
             raise PeerError(f"flow {order.flow}: is being sent already")
         if not order.outputs:
             raise PeerError(f"flow {order.flow}: asks for no output")
-        found = self._look_up(order)
-        if isinstance(found, OutputsFound):
-            self._server.reply(request, found)
-            return
-        parts = tuple(OutputPart(part.stored_bytes, part.checksum) for part in found)
-        self._server.reply(request, OutputsFound(parts=parts))  # before the first chunk
-        self._send(order, request.peer, found)
-
-    def _look_up(self, order: ReadOutputs) -> list[Part] | OutputsFound:
-        """The part of each output that is requested; or which outputs are lost, and why."""
         found: list[Part] = []
         lost: dict[AttemptId, str] = {}
         for attempt in order.outputs:
@@ -322,11 +294,13 @@ class ShuffleService:
                 raise PeerError(str(error)) from None
         if lost:
             reason = shortened("; ".join(lost.values()), REASON_LETTERS_MAX)
-            return OutputsFound(lost=tuple(lost), reason=reason)
-        return found
+            self._server.reply(request, OutputsFound(lost=tuple(lost), reason=reason))
+            return
+        parts = tuple(OutputPart(part.stored_bytes, part.checksum) for part in found)
+        self._server.reply(request, OutputsFound(parts=parts))  # before the first chunk
+        self._send(order, request.peer, found)
 
     def _output(self, node: NodeId, attempt: AttemptId) -> MapOutput:
-        """The index of a map's output, read already or anew."""
         path = output_path(self._folder, node, attempt)
         known = self._indexes.get(attempt)
         if known is None or not known.is_still(path):
@@ -335,19 +309,16 @@ class ShuffleService:
         return known
 
     def _send(self, order: ReadOutputs, peer: bytes, parts: Sequence[Part]) -> None:
+        def broke_off(reason: str) -> None:
+            log.warning("flow %s broke off: %s", flow, reason)
+            self._end(flow)
+
         flow = order.flow
         transfer = self._transfers.with_peer(peer).outgoing(
-            flow,
-            PartsSource(parts),
-            on_done=lambda: self._end(flow),
-            on_failed=lambda reason: self._break_off(flow, reason),
+            flow, PartsSource(parts), on_done=lambda: self._end(flow), on_failed=broke_off
         )
         self._sending[flow] = (job_of(order.outputs[0]), peer)
         self._network.attach(flow, transfer.total, transfer.allow, transfer.fail)
-
-    def _break_off(self, flow: FlowId, reason: str) -> None:
-        log.warning("flow %s broke off: %s", flow, reason)
-        self._end(flow)
 
     def _end(self, flow: FlowId) -> None:
         self._sending.pop(flow, None)

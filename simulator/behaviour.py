@@ -29,18 +29,7 @@ from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import Compute
 from railyard.cluster.units import format_number
 from railyard.dfs.messages import BlockId
-from railyard.jobs.workloads.model import Workload, WorkloadJob, WorkStage, split_by
-from railyard.jobs.workloads.transforms import in_waves
-
-_NOT_NEGATIVE = (
-    "variance",
-    "launch_s",
-    "fetch_s",
-    "end_s",
-    "progress_s",
-    "output_block",
-    "together_s",
-)
+from railyard.jobs.workloads.model import Workload, WorkloadJob, WorkStage, in_waves, split_by
 
 
 class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,14 +52,13 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     together_s: Duration = 0.0
 
     def __post_init__(self) -> None:
-        for name in _NOT_NEGATIVE:
-            value = getattr(self, name)
-            require(0 <= value < math.inf, f"behaviour.{name}", value, "a number >= 0")
-        for name in ("stragglers", "failures"):
-            value = getattr(self, name)
-            require(0 <= value <= 1, f"behaviour.{name}", value, "a share in [0, 1]")
-        factor = self.straggler_factor
-        require(1 <= factor < math.inf, "behaviour.straggler_factor", factor, "a number >= 1")
+        for name in self.__struct_fields__:
+            value, right, holds = getattr(self, name), "a number >= 0", True
+            if name in ("stragglers", "failures"):
+                right, holds = "a share in [0, 1]", value <= 1
+            elif name == "straggler_factor":
+                right, holds = "a number >= 1", value >= 1
+            require(holds and 0 <= value < math.inf, f"behaviour.{name}", value, right)
 
     def without_effect(self) -> dict[str, str]:
         """{key that the values of others switch off: what it needs}"""

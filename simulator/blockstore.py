@@ -1,31 +1,38 @@
 """The block store in virtual time: the real NameNode and placement policies, simulated disks.
 
 It stores the model's bytes: its topology has scale 1.  Disks take no time; transfers between nodes
-are flows.  A read tries replica after replica, as in ``dfs.reader``.  A write sends block after
-block, each through a pipeline of nodes, as in ``dfs.writer``.  Unlike in the real one, readers know
-at once that a node is down.
+are flows.  A read tries replica after replica, as in ``dfs.reader``.  Unlike in the real one,
+readers know at once that a node is down.
 
 Never here: a NameNode or a DataNode that dies or is stopped (``railyard.oracles.faults``).
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import FlowId, NodeId, RackId
+from railyard.cluster.messages import TaskSpec
 from railyard.cluster.messaging.wire import Command, Message, Refusal
 from railyard.cluster.topology import Topology
 from railyard.dfs.messages import (
+    AbandonFile,
+    AddBlock,
+    BlockAdded,
     BlockId,
     BlockReplicated,
+    CompleteFile,
+    CreateFile,
     DataNodeHeartbeat,
-    DeleteDamaged,
     DeleteReplicas,
+    FileCreated,
     HeldBlock,
     MoveReplica,
     PlacementHint,
@@ -36,10 +43,11 @@ from railyard.dfs.messages import (
     ReplicateBlock,
     ReplicationFailed,
     ReplicaVerified,
+    StoredBlock,
     VerifyReplica,
 )
 from railyard.dfs.namenode.core import BlocksStored, FileStored, NameNode, Ticked
-from railyard.dfs.namenode.journal import Journal, NoJournal
+from railyard.dfs.namenode.journal import Journal
 from railyard.dfs.placement import nearest
 from railyard.simulator.clock import EventHeap
 from railyard.simulator.network import SimulatedNetwork
@@ -49,7 +57,6 @@ class Outages(dict[NodeId, int]):
     """{node that is down: how many faults keep it down}."""
 
     def begin(self, node: NodeId) -> None:
-        """One more fault keeps the node down."""
         self[node] = self.get(node, 0) + 1
 
     def end(self, node: NodeId) -> bool:
@@ -80,7 +87,6 @@ class Disks:
         self._blocks[block] = _Replicas(size_bytes, nodes)
 
     def add(self, block: BlockId, size_bytes: int, node: NodeId) -> None:
-        """Store a replica on one more node."""
         if not self.has(block, node):
             known = self._blocks.get(block)
             self.put(block, size_bytes, (*known.nodes, node) if known else (node,))
@@ -131,7 +137,7 @@ class BlockStore:
         self.heap = heap
         self.network = network
         self._topology = topology.derived(_unscaled)
-        self.namenode = NameNode(self._topology, journal or NoJournal(), heap.now_s, seed)
+        self.namenode = NameNode(self._topology, journal or Journal(), heap.now_s, seed)
         self.disks = Disks()
         self.down = Outages()  #: nodes whose disks can't be reached now
         self._racks = {rack.id: tuple(n.id for n in rack.nodes) for rack in topology.rack_list()}
@@ -163,9 +169,8 @@ class BlockStore:
         )
         stored = self.send(there)
         assert isinstance(stored, BlocksStored)
-        put = self.disks.put
         for block, size_bytes in zip(stored.blocks, blocks, strict=True):
-            put(block.block, size_bytes, block.nodes)
+            self.disks.put(block.block, size_bytes, block.nodes)
         return [block.block for block in stored.blocks]
 
     def locate(self, block: BlockId) -> tuple[NodeId, ...]:
@@ -229,16 +234,14 @@ class BlockStore:
         return outcome.reply
 
     def _carry_out(self, _rack: RackId, command: Command) -> None:
-        """The DataNode of a rack carries out a command of the NameNode's."""
         if isinstance(command, ReplicateBlock):
             self._replicate(command)
         elif isinstance(command, DeleteReplicas):
             self._delete(command)
-        elif isinstance(command, VerifyReplica | DeleteDamaged):
+        elif isinstance(command, VerifyReplica):
             self._verify(command)
 
     def move(self, wanted: MoveReplica, on_end: OnMoved) -> None:
-        """Move a block; ``on_end`` gets the NameNode's answer."""
         self._moving[wanted] = on_end
 
         def answered(answer: Message | Refusal | None) -> None:
@@ -253,7 +256,6 @@ class BlockStore:
             on_end(answer)
 
     def new_name(self, what: Literal["read", "write", "copy"]) -> FlowId:
-        """A new id for a flow of the block store."""
         self._names += 1
         return FlowId(f"{what}-{self._names}")
 
@@ -263,14 +265,14 @@ class BlockStore:
                 self.disks.remove(block, command.node)
             self.send(ReplicasDeleted(node=command.node, blocks=command.blocks))
 
-    def _verify(self, command: VerifyReplica | DeleteDamaged) -> None:
+    def _verify(self, command: VerifyReplica) -> None:
         """Report whether a replica exists; on simulated disks, nothing else can be wrong."""
         block, node = command.block, command.node
         if node in self.down:
             return
         if self.disks.has(block, node):
             self.send(ReplicaVerified(block=block, node=node, found="sound"))
-        elif isinstance(command, DeleteDamaged):
+        elif command.delete:
             self.send(ReplicasDeleted(node=node, blocks=(block,)))
         else:
             self.send(ReplicaVerified(block=block, node=node, found="damaged", reason="not there"))
@@ -296,6 +298,151 @@ class BlockStore:
         length = command.stored_length
         self.disks.add(block, length, target)
         self.send(BlockReplicated(block=block, target=target, stored_length=length))
+
+
+@dataclass(eq=False)
+class FileWrite:
+    """The write of a task's file, block by block, each through a pipeline of nodes.
+
+    As in ``dfs.writer`` and ``dfs.datanode.transfers``, each node forwards a block while it
+    receives it.  If a node fails, so do the nodes behind it, but not those before it.  A block that
+    no node has is written again, to other nodes.  Ends with one call of ``on_end`` with the reason
+    of a failure, or "" on success.
+    """
+
+    TRIES: ClassVar = 4  #: as ``dfs.writer.TRIES``
+
+    _store: BlockStore
+    _task: TaskSpec
+    _left_bytes: int  #: of the file, with the current block
+    _block_bytes: int
+    _writer: NodeId
+    _on_end: Callable[[str], None]
+    _is_over: bool = False  #: whether its writer has ended
+    _file: int = 0  #: the NameNode's number of the file, once the write has begun
+    _stored: tuple[StoredBlock, ...] = ()
+    _failed: tuple[NodeId, ...] = ()
+    _tries: int = 1
+    _added: BlockAdded | None = None
+    #: {position in the pipeline: open flow to its node}
+    _hops: dict[int, FlowId] = field(default_factory=dict)
+    _reached: int = 0  #: how many nodes of the pipeline will have the current block
+
+    def begin(self) -> None:
+        self._length = min(self._left_bytes, self._block_bytes)  #: bytes of the current block
+        create = CreateFile(
+            path=self._task.output_path,
+            writer=self._writer,
+            replication=self._task.output_replication,
+            unless=self._task.success_path,
+            first_stored_length=self._length,
+        )
+        self._store.ask(create, self._answered)
+
+    @property
+    def flows(self) -> tuple[FlowId, ...]:
+        """The open flows of the current block, by hop of the pipeline."""
+        return tuple(self._hops.values())
+
+    def abort(self) -> None:
+        """Abandon the file, because its writer has ended."""
+        self._is_over = True
+        for flow in self._hops.values():
+            self._store.network.cancel(flow)
+        self._hops.clear()
+        with contextlib.suppress(PeerError):  # already abandoned, or removed with its folder
+            self._store.send(AbandonFile(file=self._file))
+
+    def _answered(self, answer: Message | Refusal | None) -> None:
+        """The file is created, perhaps with its first block, or a block is added."""
+        if self._is_over:
+            return
+        if isinstance(answer, Refusal):
+            self._on_end(f"a block could not be written: {answer.reason}")
+            return
+        if isinstance(answer, FileCreated):
+            self._file, answer = answer.file, answer.first
+        if answer is None:
+            self._complete()
+        else:
+            assert isinstance(answer, BlockAdded)
+            self._send(answer)
+
+    def _complete(self) -> None:
+        self._store.ask(CompleteFile(file=self._file, blocks=self._stored), self._completed)
+
+    def _completed(self, answer: Message | Refusal | None) -> None:
+        if self._is_over:
+            return
+        if isinstance(answer, Refusal):  # all nodes with one of its blocks may have been lost
+            self._on_end(f"the file could not be completed: {answer.reason}")
+        else:
+            self._on_end("")
+
+    def _ask(self, instead_of: BlockId | None) -> None:
+        add = AddBlock(
+            file=self._file, stored_length=self._length, instead_of=instead_of, exclude=self._failed
+        )
+        self._store.ask(add, self._answered)
+
+    def _send(self, added: BlockAdded) -> None:
+        """Start the flows of all hops at once, since each node forwards what it receives."""
+        store, nodes = self._store, added.nodes
+        self._added, reached = added, len(nodes)
+        if store.down:
+            is_up = [node not in store.down for node in nodes]
+            reached = is_up.index(False) if False in is_up else reached
+        self._reached = reached
+        if reached == 0:
+            store.heap.after(0.0, self._block_ended)
+            return
+        begin = 0
+        if nodes[0] == self._writer and reached > 1:
+            begin = 1  # the flow within the writer's node would always end first
+        hops = range(begin, reached)
+        self._hops = {hop: store.new_name("copy" if hop else "write") for hop in hops}
+        self._start(self._hops.copy())
+
+    def _start(self, hops: dict[int, FlowId]) -> None:
+        assert self._added is not None
+        nodes = self._added.nodes
+        for hop, flow in hops.items():
+            source = nodes[hop - 1] if hop else self._writer
+            ended = partial(self._hop_ended, hop)
+            self._store.network.carry(flow, source, nodes[hop], self._length, ended)
+
+    def _hop_ended(self, hop: int, _: int, reason: str) -> None:
+        hops = self._hops
+        hops.pop(hop, None)
+        if reason:  # the nodes further down receive their bytes from this one
+            self._reached = min(self._reached, hop)
+            for later in [other for other in hops if other > hop]:
+                self._store.network.cancel(hops.pop(later))
+        if not hops:
+            self._block_ended()
+
+    def _block_ended(self) -> None:
+        store, added = self._store, self._added
+        assert added is not None
+        nodes = added.nodes[: self._reached]
+        if store.down:
+            nodes = tuple([node for node in nodes if node not in store.down])
+        if nodes:
+            store.disks.put(added.block, self._length, nodes)
+            self._stored += (StoredBlock(block=added.block, nodes=nodes),)
+            self._left_bytes -= self._length
+            if not self._left_bytes:
+                self._complete()
+                return
+            self._length = min(self._left_bytes, self._block_bytes)
+            self._tries, self._failed = 1, ()
+            self._ask(None)
+        elif self._tries < self.TRIES:
+            self._tries += 1
+            self._failed += added.nodes[:1]
+            self._ask(added.block)
+        else:
+            self._on_end(f"a block could not be written in {self._tries} tries")
 
 
 def _unscaled(topology: Topology) -> Topology:

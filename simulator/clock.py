@@ -107,7 +107,6 @@ class EventHeap:
             heapq.heappush(self._others, planned)
 
     def after(self, seconds: float, action: Action, *args: Any) -> None:
-        """Plan ``action(*args)`` as a node event ``seconds`` from now."""
         if seconds:
             self._plan_node_event(self.now_s + seconds, (action, args))
         else:  # the common case
@@ -148,8 +147,12 @@ class EventHeap:
 
     def run_due(self) -> None:
         """Run all actions due by ``now_s``, including those that they plan for now."""
-        at_once, others, now_s = self._at_once, self._others, self.now_s
-        self._take_due()
+        at_once, others, times, now_s = self._at_once, self._others, self._times, self.now_s
+        due: list[_Call] = []
+        while times and times[0] <= now_s:
+            due += self._later.pop(heapq.heappop(times))
+        self._many_later -= len(due)
+        at_once.extendleft(reversed(due))
         while True:
             if others and others[0][0] <= now_s and (not at_once or others[0][1] < _NODE_EVENT):
                 _, priority, _, action, args = heapq.heappop(others)
@@ -172,16 +175,6 @@ class EventHeap:
             heapq.heappush(self._times, time_s)
         else:
             planned.append(call)
-
-    def _take_due(self) -> None:
-        times = self._times
-        if not times or times[0] > self.now_s:
-            return
-        due: list[_Call] = []
-        while times and times[0] <= self.now_s:
-            due += self._later.pop(heapq.heappop(times))
-        self._many_later -= len(due)
-        self._at_once.extendleft(reversed(due))
 
     def _poll(self, action: Callable[[list[T]], None], items: list[T]) -> None:
         self._polls -= 1
@@ -208,12 +201,10 @@ class VirtualDriver(CoreDriver):
 
     @property
     def now_s(self) -> float:
-        """Virtual seconds since the start of the simulation."""
         return self._heap.now_s
 
     @property
     def timers_set(self) -> int:
-        """How many timers are set and have not fired."""
         return len(self._timers)
 
     def _set_timer(self, command: SetTimer) -> None:
@@ -233,7 +224,6 @@ class BatchDriver(VirtualDriver):
     """The same, where many fetches start and end together.  There is no log of single ones."""
 
     def arriving(self, fetches: Numbers) -> Iterator[Arriving]:
-        """What fetches are about to bring."""
         return self.core.shuffle.arriving(fetches)
 
     def feed_fetches(self, fetches: Numbers) -> None:

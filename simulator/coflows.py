@@ -92,8 +92,8 @@ class CoflowRun:
         ccts_s = [record.cct_s for record in records if record.cct_s is not None]
         begins_s = [record.coflow.arrival_s for record in records]
         ends_s = [record.finished_s for record in records if record.finished_s is not None]
-        still_open, width = self.fabric.open_flows, self.trace.width
-        stats = self.fabric.stats(opened=width, finished=width - still_open)
+        width = self.trace.width
+        stats = self.fabric.stats(opened=width, finished=width - self.fabric.open_flows)
         return {
             "scheduler": None,
             "flow_scheduler": self._scheduler.name,

@@ -32,7 +32,7 @@ from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import link_name, place_named
 from railyard.cluster.units import parse_duration, whole_number
 from railyard.simulator.clock import EventHeap, EventPriority
-from railyard.simulator.nodemanagers import NodeManagers
+from railyard.simulator.workers import NodeManagers
 
 
 class _Kind(NamedTuple):
@@ -194,7 +194,6 @@ class Faults:
         return max(1, math.floor(self._slots[node] * share + 0.5)) if share else 0
 
     def capacity_of(self, link: str) -> float:
-        """What a link can carry now, in bytes/s."""
         whole = self._capacities[link]
         return whole if math.isinf(whole) else whole * self._factor("link", link)
 
@@ -255,7 +254,6 @@ class Faults:
 
     # Slow nodes, slots and links -----------------------------------------------------------------
     def _change(self, fault: Fault) -> None:
-        """The amounts of a target's faults are others now."""
         node = NodeId(fault.target)
         if fault.kind == "slow":
             self._workers.slowness[node] = self._factor("slow", node)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import cast
 
@@ -53,12 +54,7 @@ class SimulatedNetwork:
     """Flows between nodes.  ``latency_s``: from a flow's last byte until its end is reported."""
 
     def __init__(
-        self,
-        fabric: Fabric,
-        heap: EventHeap,
-        latency_s: float = 0.0,
-        *,
-        names_matter: bool = False,
+        self, fabric: Fabric, heap: EventHeap, latency_s: float = 0.0, *, names_matter: bool = False
     ) -> None:
         self.fabric = fabric
         #: whether it matters for what flows share how they are called
@@ -84,7 +80,6 @@ class SimulatedNetwork:
         self._report(self._advanced(self._heap.now_s))
 
     def _advanced(self, now_s: float) -> Sequence[Finished]:
-        """Advance the fabric, and return and count the flows that have ended."""
         ended = self.fabric.handle(None, now_s)
         self.finished += len(ended)
         return ended
@@ -153,7 +148,6 @@ class SimulatedNetwork:
         self._order(FlowRows(names, src, dst, size_bytes, coflow, coflows, asks))
 
     def cancel_fetch(self, order: CancelFetch) -> None:
-        """Cancel the flow of a fetch; does nothing if it is not open."""
         started = order.started
         name = started.flow if self._names_matter else cast("FlowId", order.fetch)
         self._numbers.pop(name, None)
@@ -210,7 +204,6 @@ class SimulatedNetwork:
         return self._flows
 
     def stats(self) -> NetworkStats:
-        """The network's counters, in the format of the emulator's."""
         return self.fabric.stats(self.opened, self.finished, self.cancelled)
 
     def _close(self, spec: FlowSpec) -> None:
@@ -226,27 +219,22 @@ class SimulatedNetwork:
             known[1](0, "")
 
 
+@dataclass(eq=False)
 class LinkWatch:
     """Reports the links between racks to the core each ``period_s`` in which rates were set.
 
     It observes after all else of that time, so that the rates are those that hold from then on.
     """
 
-    def __init__(
-        self,
-        network: SimulatedNetwork,
-        heap: EventHeap,
-        config: LinksConfig,
-        report: Callable[[Event], None],
-    ) -> None:
-        self._network = network
-        self._heap = heap
-        self._period_s = config.period_s
-        self._change = config.change
-        self._report = report
-        self._observed = ObservedLinks(network.fabric.network, config.change)
-        self._periods = 0  #: the last observation was, or is to be, so many periods from the start
-        self._is_planned = False  #: whether it is to be
+    _network: SimulatedNetwork
+    _heap: EventHeap
+    _config: LinksConfig
+    _report: Callable[[Event], None]
+    _periods: int = 0  #: the last observation was, or is to be, so many periods from the start
+    _is_planned: bool = False  #: whether it is to be
+
+    def __post_init__(self) -> None:
+        self._observed = ObservedLinks(self._network.fabric.network, self._config.change)
         self._decided = self._rates_set()  #: as of the last observation
 
     def _rates_set(self) -> object:
@@ -258,9 +246,9 @@ class LinkWatch:
         if self._is_planned or self._rates_set() == self._decided:
             return
         self._is_planned = True
-        self._periods = max(self._periods + 1, math.ceil(self._heap.now_s / self._period_s))
-        at_s = self._periods * self._period_s
-        self._heap.at(at_s, self._observe, priority=EventPriority.OBSERVATION)
+        period_s = self._config.period_s
+        self._periods = max(self._periods + 1, math.ceil(self._heap.now_s / period_s))
+        self._heap.at(self._periods * period_s, self._observe, priority=EventPriority.OBSERVATION)
 
     def _observe(self) -> None:
         self._is_planned = False

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from railyard.cluster.config import ClusterConfig
@@ -37,6 +38,7 @@ from railyard.netemu.schedulers import flow_scheduler
 from railyard.netemu.schedulers.base import Serves
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.jobs import Job
+from railyard.resourcemanager.core.offers import explain
 from railyard.resourcemanager.core.records import JobRecord, one_after_another
 from railyard.resourcemanager.core.shuffling.fetches import CancelFetch, StartFetches
 from railyard.resourcemanager.driving.coredriver import Log
@@ -50,9 +52,8 @@ from railyard.simulator.blockstore import BlockStore
 from railyard.simulator.clock import BatchDriver, EventHeap, EventPriority, VirtualDriver
 from railyard.simulator.faults import Faults
 from railyard.simulator.network import LinkWatch, SimulatedNetwork
-from railyard.simulator.nodemanagers import IdealWorkers, NodeManagers
 from railyard.simulator.submissions import Submissions
-from railyard.simulator.workers import Workers
+from railyard.simulator.workers import IdealWorkers, NodeManagers, Workers
 
 #: So many timers are waited for that were set after the simulation came to stand still.
 _MORE_TIMERS = 1_000
@@ -60,6 +61,7 @@ _MORE_TIMERS = 1_000
 _NAMED = 3
 
 
+@dataclass(eq=False)
 class Standstill:
     """Notices that nothing in a simulation can change any more; explains what each job waits for.
 
@@ -70,18 +72,12 @@ class Standstill:
     again and again are woken some more.  If all that leads to nothing, it stands still for good.
     """
 
-    def __init__(
-        self, topology: Topology, heap: EventHeap, driver: VirtualDriver, workers: Workers
-    ) -> None:
-        self._topology = topology
-        self._heap = heap
-        self._driver = driver
-        self._workers = workers
-        self.since_s: float | None = None  #: when it began; None: something goes on
-        self._fired_max = 0  #: the number of timers fired at which it is for good
-
-    def is_over(self) -> None:
-        self.since_s = None
+    _topology: Topology
+    _heap: EventHeap
+    _driver: VirtualDriver
+    _workers: Workers
+    since_s: float | None = None  #: when it began; None: something goes on
+    _fired_max: int = 0  #: the number of timers fired at which it is for good
 
     def next_s(self) -> float:
         """Something else than polls and timers would have to happen: when the next of these is.
@@ -115,24 +111,21 @@ class Standstill:
         return found
 
     def reasons(self) -> dict[JobId, str]:
-        """What each job that runs waits for."""
         jobs = self._driver.core.state.jobs.values()
         return {job.id: self._reason(job) for job in jobs if job.state == "running"}
 
     # ---------------------------------------------------------------------------------------------
     def _reason(self, job: Job) -> str:
         waits = _some(list(self._waiting_flows(job.id)), "flows wait")
-        firsts = ((stage, stage.pending.first()) for stage in job.stages.values())
-        pending = (stage.tasks[first].id for stage, first in firsts if first is not None)
-        if (task := next(pending, None)) is not None:
-            waits.append(self._driver.core.explain(task, self._heap.now_s))
+        if (task := job.first_pending()) is not None:
+            waits.append(explain(self._driver.core.state, task, self._heap.now_s))
         waits += _some(self.causes(), "links, nodes and slots are missing")
         return "; ".join(waits)
 
     def _waiting_flows(self, job: JobId) -> Iterator[str]:
         """Of each flow that the job's attempts wait for: whose it is, and which link stops it."""
         workers = self._workers
-        for fetch in self._driver.core.fetches.values():
+        for fetch in self._driver.core.shuffle.fetches.values():
             order = fetch.start_order
             if job_of(order.reader) == job and order.src != order.dst:
                 yield self._waiting(order.reader, "fetches", order)
@@ -274,7 +267,7 @@ class Simulation:
                 self._fail_waiting_jobs()
                 return
         else:
-            self._standstill.is_over()
+            self._standstill.since_s = None
         due_s = min(network_s, heap_s)
         if heap_s - due_s <= instant_s(due_s):  # the same instant: one step for both
             due_s = heap_s
@@ -305,9 +298,8 @@ class Simulation:
     def _make_driver(
         self, make_core: Callable[[], Core], log: Log | None, in_batches: bool
     ) -> VirtualDriver:
-        if in_batches:
-            return BatchDriver(make_core(), self.heap)
-        return VirtualDriver(make_core(), self.heap, log)
+        kind = BatchDriver if in_batches else VirtualDriver
+        return kind(make_core(), self.heap, log)
 
     def _make_network(self, make_fabric: Callable[[], Fabric]) -> SimulatedNetwork:
         by_name = flow_scheduler(self.config.flow_scheduler).serves is Serves.PRIORITIES
@@ -320,7 +312,6 @@ class Simulation:
         return NodeManagers(*self._for_workers())
 
     def _for_workers(self) -> tuple[Any, ...]:
-        """What all kinds of workers take."""
         seed, block_bytes = self.config.seed, self.config.topology.storage.block
         where = (self.heap, self.network, self.store)
         return (*where, self.behaviour, seed, self.chance, block_bytes, self.driver.feed)

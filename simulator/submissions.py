@@ -14,8 +14,7 @@ from railyard.cluster.messages import DiscardJob, Split
 from railyard.cluster.messaging.wire import Message, Refusal
 from railyard.cluster.topology import Topology
 from railyard.dfs.messages import BlockId, GetStatus, PlacementHint, Remove, ReplicaMoved
-from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
-from railyard.jobs.workloads.transforms import rack_of_each
+from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage, rack_of_each
 from railyard.resourcemanager.core.files import commit_of, commit_refused, success_file
 from railyard.resourcemanager.driving.coredriver import CoreDriver
 from railyard.resourcemanager.driving.orders import move_ended, move_request, report_data
@@ -29,7 +28,7 @@ from railyard.resourcemanager.interface.events import (
     StagePlan,
     TaskInput,
 )
-from railyard.resourcemanager.interface.forecast import Forecast, forecast_of, predicted_jobs
+from railyard.resourcemanager.interface.forecast import forecast_of, predicted_jobs
 from railyard.simulator.behaviour import job_work
 from railyard.simulator.blockstore import BlockStore
 from railyard.simulator.clock import EventPriority
@@ -79,7 +78,11 @@ class Submissions:
                 data = file.folder or file.path
                 if data not in hints and (file.nodes or not file.shares):
                     whole = sum(f.size_bytes for f in wanted.files if data in (f.folder, f.path))
-                    hints[data] = self._hint(data, whole, wanted.name, forecast)
+                    announced = DataAnnounced(
+                        path=data, size_bytes=whole, job=wanted.name, forecast=forecast
+                    )
+                    self._driver.feed(announced)  # the data policy chooses racks
+                    hints[data] = PlacementHint(racks=self._racks.pop(data))
                 self._files[file.path] = self._put(file, hints.get(data))
 
     def report_inputs(self) -> None:
@@ -128,15 +131,6 @@ class Submissions:
             blocks = [DataBlock(*each) for each in self._located(path)]
             report_data(self._driver, path, blocks, jobs)
 
-    def _hint(
-        self, path: str, size_bytes: int, job: str, forecast: Forecast | None
-    ) -> PlacementHint:
-        """The placement that the scheduler's data policy chooses."""
-        self._driver.feed(
-            DataAnnounced(path=path, size_bytes=size_bytes, job=job, forecast=forecast)
-        )
-        return PlacementHint(racks=self._racks.pop(path))
-
     def _place(self, command: PlaceData) -> None:
         self._racks[command.path] = command.racks
 
@@ -148,7 +142,6 @@ class Submissions:
         return StagePlan(name=stage.name, tasks=len(inputs), inputs=inputs, needed=stage.needed)
 
     def _inputs(self, path: str) -> list[TaskInput]:
-        """The task inputs of a file, one per block."""
         scale, inputs = self._topology.scale, []
         for stored_offset, size_bytes, nodes in self._located(path):
             split = Split(path=path, stored_offset=stored_offset, stored_length=size_bytes // scale)
@@ -192,13 +185,10 @@ class Submissions:
         if not command.ok and command.job in self._outputs:
             self._failed[command.job] = None
         if command.ok:
-            self._submit_next(command.job)
+            heap = self._workers.heap
+            for job, wanted in self._next.pop(command.job, ()):
+                heap.at(heap.now_s, self.submit, job, wanted, priority=EventPriority.ARRIVAL)
         self.ended += 1 if command.ok else self._never_submitted(command.job) + 1
-
-    def _submit_next(self, ended: JobId) -> None:
-        heap = self._workers.heap
-        for job, wanted in self._next.pop(ended, ()):
-            heap.at(heap.now_s, self.submit, job, wanted, priority=EventPriority.ARRIVAL)
 
     def _never_submitted(self, failed: JobId) -> int:
         """How many jobs waited for a failed one, directly or indirectly."""

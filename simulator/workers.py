@@ -10,20 +10,34 @@ It computes once all its input has arrived, for as long as the stage's rate dema
 One that was launched without a slot reads just so; then it is ready, and waits until it is to
 begin.
 
-Not here: fetches, reported in batches or one by one (``nodemanagers``).
+Fetches are reported in batches if no node is down or late, else one by one.
+
+Not here: NodeManagers that die or are stopped (``railyard.oracles.faults``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
+import numpy as np
 
 from railyard.cluster.errors import InvariantError
-from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, job_of, rack_of
+from railyard.cluster.ids import (
+    AttemptId,
+    FlowId,
+    JobId,
+    NodeId,
+    TaskId,
+    job_of,
+    stage_of,
+    task_index,
+    task_of,
+)
 from railyard.cluster.messages import (
     AttemptFailed,
     AttemptKilled,
@@ -32,31 +46,29 @@ from railyard.cluster.messages import (
     AttemptStarted,
     AttemptSucceeded,
     BeginAttempt,
+    CancelFlow,
+    FlowFailed,
     FlowFinished,
     KillAttempt,
     LaunchAttempt,
     Spans,
+    StartFlow,
     TaskSpec,
     total_s,
 )
 from railyard.cluster.messaging.wire import Event
+from railyard.dfs.placement import distance
+from railyard.netemu.model.arrays import Numbers
+from railyard.netemu.model.flows import FlowSpec
+from railyard.resourcemanager.core.shuffling.fetches import CancelFetch, StartFetches
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
-from railyard.simulator.behaviour import (
-    NO_DEVIATION,
-    Behaviour,
-    StageWork,
-    draw_deviation,
-)
-from railyard.simulator.blockstore import BlockStore
-from railyard.simulator.clock import EventHeap
-from railyard.simulator.filewrite import FileWrite
-from railyard.simulator.network import SimulatedNetwork
+from railyard.simulator.behaviour import NO_DEVIATION, Behaviour, StageWork, draw_deviation
+from railyard.simulator.blockstore import BlockStore, FileWrite, Outages
+from railyard.simulator.clock import BatchDriver, EventHeap
+from railyard.simulator.network import OnEnd, SimulatedNetwork
 
 #: Share of the fetches in a reduce's progress, as in ``jobs.operators``.
 _FETCHED_SHARE = 1 / 3
-#: Bytes read from the block store: on the same node, in the same rack, from other racks.
-_Read = tuple[int, int, int]
-_NOTHING: _Read = (0, 0, 0)
 #: Pauses before each retry when no replica can be read, as in ``dfs.reader``.
 _RETRY_S = (0.1, 0.5, 2.0)
 
@@ -81,7 +93,8 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
     _began_to_read_s: float = 0.0  #: its block
     _reads: Spans = {}  #: when it read or fetched
     _input_bytes: int = 0
-    _read: _Read = _NOTHING
+    #: bytes read from the block store, by distance: of its node, of its rack, of other racks
+    _read: tuple[int, ...] = (0, 0, 0)
     _reading: FlowId | None = None
     _retries: int = 0  #: retries of a read that found no replica
     _began_s: float | None = None  #: when computing began
@@ -141,7 +154,6 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         return self._begins and bool(takes_time)
 
     def go_on(self) -> None:
-        """Compute, if all has been fetched."""
         if not self.missing and not self.over:
             self._read_all()
 
@@ -158,7 +170,6 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             self._compute()
 
     def stop(self) -> None:
-        """End at once, without a report."""
         self.over = True
         if self._reading is not None:
             self._workers.network.cancel(self._reading)
@@ -167,17 +178,19 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
 
     # Read, compute, write, end -------------------------------------------------------------------
     def _read_rest(self, rest_bytes: int) -> None:
-        """Read the rest of the block from the nearest replica."""
         if self.over:
             return
         block, _ = self._work.blocks[self.task.index]
         source = self._workers.store.nearest(block, self.node)
-        if source is None:
-            self._retry_read(rest_bytes)
-        elif source == self.node:
+        if source == self.node:
             self._workers.heap.after(self._workers.behaviour.fetch_s, self._read_here, rest_bytes)
-        else:
+        elif source is not None:
             self._read_from(source, rest_bytes)
+        elif self._retries < len(_RETRY_S):
+            self._workers.heap.after(_RETRY_S[self._retries], self._read_rest, rest_bytes)
+            self._retries += 1
+        else:
+            self._fail("no replica of its block can be read")
 
     def _read_from(self, source: NodeId, size_bytes: int) -> None:
         workers = self._workers
@@ -191,20 +204,15 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
 
     def _read_ended(self, source: NodeId, wanted_bytes: int, rest_bytes: int, _: str) -> None:
         self._reading = None
-        self._read = _and_read(self._read, source, self.node, wanted_bytes - rest_bytes)
+        read = list(self._read)
+        read[distance(self.node, source)] += wanted_bytes - rest_bytes
+        self._read = tuple(read)
         if rest_bytes:
             self._read_rest(rest_bytes)
         else:
             self._input_bytes = self._work.blocks[self.task.index][1]
             self._reads[self._began_to_read_s] = self._workers.heap.now_s
             self._read_all()
-
-    def _retry_read(self, rest_bytes: int) -> None:
-        if self._retries == len(_RETRY_S):
-            self._fail("no replica of its block can be read")
-            return
-        self._workers.heap.after(_RETRY_S[self._retries], self._read_rest, rest_bytes)
-        self._retries += 1
 
     def _read_all(self) -> None:
         """All input has arrived."""
@@ -244,7 +252,6 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         self._write.begin()
 
     def _finish(self, reason: str) -> None:
-        """The output is written, or failed with a reason."""
         self._write = None
         if reason:
             self._fail(reason)
@@ -292,46 +299,25 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         return share
 
 
-def _and_read(read: _Read, source: NodeId, reader: NodeId, size_bytes: int) -> _Read:
-    """The bytes read so far, plus ``size_bytes`` read from ``source``."""
-    local_bytes, rack_bytes, remote_bytes = read
-    if source == reader:
-        return local_bytes + size_bytes, rack_bytes, remote_bytes
-    if rack_of(source) == rack_of(reader):
-        return local_bytes, rack_bytes + size_bytes, remote_bytes
-    return local_bytes, rack_bytes, remote_bytes + size_bytes
-
-
+@dataclass(eq=False)
 class Workers:
-    """The attempts of all nodes.  ``report`` gives the core an event.
+    """The attempts of all nodes."""
 
-    ``seed`` draws the topology's stragglers, as in an emulation; ``chance`` the behaviour's.
-    """
+    attempt_class: ClassVar[type[SimulatedAttempt]] = SimulatedAttempt
 
-    attempt_class: type[SimulatedAttempt] = SimulatedAttempt
+    heap: EventHeap
+    network: SimulatedNetwork
+    store: BlockStore
+    behaviour: Behaviour
+    seed: int  #: draws the topology's stragglers, as in an emulation
+    chance: int  #: draws what the behaviour leaves to chance
+    block_bytes: int  #: of the files that attempts write
+    report: Callable[[Event], None]  #: gives the core an event
 
-    def __init__(
-        self,
-        heap: EventHeap,
-        network: SimulatedNetwork,
-        store: BlockStore,
-        behaviour: Behaviour,
-        seed: int,
-        chance: int,
-        block_bytes: int,
-        report: Callable[[Event], None],
-    ) -> None:
-        self.report = report
-        self.heap = heap
-        self.network = network
-        self.store = store
-        self.behaviour = behaviour
-        self.seed = seed
-        self.chance = chance
+    def __post_init__(self) -> None:
         #: the same for all attempts; None = drawn for each
-        self.deviation = NO_DEVIATION if behaviour.is_certain else None
-        #: block size of the files that attempts write
-        self.block_bytes = max(block_bytes, behaviour.output_block)
+        self.deviation = NO_DEVIATION if self.behaviour.is_certain else None
+        self.block_bytes = max(self.block_bytes, self.behaviour.output_block)
         self.jobs: dict[JobId, dict[str, StageWork]] = {}
         self.slowness: dict[NodeId, float] = {}  #: {slow node: factor of its computing times}
         self.running: dict[AttemptId, SimulatedAttempt] = {}  #: attempts that are not over
@@ -349,15 +335,11 @@ class Workers:
         self.heap.after(self.behaviour.launch_s, attempt.start)
 
     def begin(self, command: BeginAttempt) -> None:
-        """Let an attempt compute, unless it is over."""
-        attempt = self.running.get(command.attempt)
-        if attempt is not None:
+        if (attempt := self.running.get(command.attempt)) is not None:
             attempt.begin()
 
     def kill(self, command: KillAttempt) -> None:
-        """Kill an attempt, unless it is over."""
-        attempt = self.running.pop(command.attempt, None)
-        if attempt is not None:
+        if (attempt := self.running.pop(command.attempt, None)) is not None:
             attempt.stop()
             self.end(command.attempt, command.node)
 
@@ -378,7 +360,6 @@ class Workers:
         return round(time_s / grid_s) * grid_s if grid_s else time_s
 
     def forget(self, attempt: SimulatedAttempt) -> None:
-        """Remove an attempt that is over."""
         attempt.over = True
         del self.running[attempt.id]
 
@@ -390,12 +371,10 @@ class Workers:
                 self.report(AttemptProgressed(attempt=attempt.id, progress=share))
 
     def expect_progress(self, attempt: SimulatedAttempt) -> None:
-        """Have an attempt report its progress from time to time."""
         self.heap.poll_after(self.behaviour.progress_s, self._progressed, (attempt,))
 
     # Inside --------------------------------------------------------------------------------------
     def _progressed(self, attempts: list[SimulatedAttempt]) -> None:
-        """Attempts report their progress, in this order."""
         going = [attempt for attempt in attempts if not attempt.over]
         self.report_progress(going)
         going = [attempt for attempt in going if not attempt.over]
@@ -405,3 +384,199 @@ class Workers:
     def _killed(self, attempt: AttemptId) -> None:
         if self.dying.pop(attempt, None) is not None:
             self.report(AttemptKilled(attempt=attempt))
+
+
+class Fetch(msgspec.Struct, eq=False):
+    """Called when a fetch's flow ends.  There may be hundreds of thousands at a time."""
+
+    workers: NodeManagers
+    command: StartFlow
+    began_s: float
+
+    def __call__(self, _: int, reason: str) -> None:
+        command = self.command
+        reader = self.workers.running.get(command.reader)
+        if reader is None:
+            return  # the reader's node is down, or it is being killed
+        if reason:
+            self.workers.report_failure(command, reason)
+        else:
+            outputs, size_bytes = self.workers.news_of(command)
+            reader.fetched(command.flow, outputs, size_bytes, self.began_s)
+
+
+class NodeManagers(Workers):
+    """Nodes that may be down, late or refuse: each fetch is reported by itself, as on a cluster."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.down = Outages()  #: nodes whose NodeManager is down now
+        #: whether orders may come again: {attempt: tasks whose output it has}, of all that were
+        #: ever launched; None if none does
+        self._fetched_by: dict[AttemptId, set[TaskId]] | None = None
+
+    def expect_repeats(self) -> None:
+        """Something fails: commands may come again, and so may the output of a task.
+
+        A reader that has not started may have the output of a node that is lost, before that
+        task runs again.
+        """
+        self._fetched_by = {}
+
+    # The core's commands -------------------------------------------------------------------------
+    def launch(self, command: LaunchAttempt) -> None:
+        """Launch an attempt; does nothing on a node that is down.
+
+        Raises ``InvariantError`` if it was launched before.
+        """
+        if command.node in self.down:
+            return
+        if self._fetched_by is not None:
+            if command.attempt in self._fetched_by:
+                raise InvariantError(f"{command.attempt} is launched a second time")
+            self._fetched_by[command.attempt] = set()
+        super().launch(command)
+
+    def start_flow(self, command: StartFlow) -> None:
+        self.start_flows((command,))
+
+    def start_flows(self, commands: Sequence[StartFlow]) -> None:
+        down = self.down
+        if not down:
+            self.carry(commands)
+            return
+        for command in commands:
+            if command.dst in down:
+                continue  # its reader is lost
+            if command.src in down:
+                ended = Fetch(self, command, self.heap.now_s)
+                self.heap.after(0.0, ended, command.size_bytes, f"{command.src} is down")
+            else:
+                self.carry((command,))
+
+    def carry(self, commands: Sequence[StartFlow]) -> None:
+        """Start the flows of fetches between nodes that are up."""
+        now_s = self.heap.now_s
+        self.network.carry_all([(flow_of(each), Fetch(self, each, now_s)) for each in commands])
+
+    def cancel_flow(self, command: CancelFlow) -> None:
+        self.network.cancel(command.flow)
+
+    def report_failure(self, command: StartFlow, reason: str) -> None:
+        """Report that a fetch has failed, and so its source's output is lost."""
+        self.report(FlowFailed(flow=command.flow, reason=reason, lost=command.outputs))
+
+    def news_of(self, command: StartFlow) -> tuple[int, int]:
+        """How many outputs a fetch has brought that its reader lacked, and their bytes.
+
+        As in ``nodemanager.attempt.fetches``, a reader takes the output of each task once.
+        """
+        if self._fetched_by is None:
+            return len(command.outputs), command.size_bytes
+        have = self._fetched_by[command.reader]
+        tasks = {task_of(output): output for output in command.outputs}
+        new = [output for task, output in tasks.items() if task not in have]
+        have.update(tasks)
+        if len(new) == len(command.outputs):
+            return len(new), command.size_bytes
+        stages = self.jobs[job_of(command.reader)]
+        parts = [
+            stages[stage_of(output).split(".")[1]].partition_bytes(task_index(output))
+            for output in new
+        ]
+        return len(new), sum(part[command.partition] for part in parts)
+
+    # Nodes ---------------------------------------------------------------------------------------
+    def go_down(self, node: NodeId) -> None:
+        """Drop a node's attempts and flows, without a report."""
+        self.end_attempts(node)
+        self.network.end_flows_of(node, f"{node} is down")
+
+    def end_attempts(self, node: NodeId) -> None:
+        for attempt in [a for a in self.running.values() if a.node == node]:
+            self.forget(attempt)
+            attempt.stop()
+        for name in [name for name, at in self.dying.items() if at == node]:
+            del self.dying[name]
+
+
+def flow_of(command: StartFlow) -> FlowSpec:
+    """The flow of a fetch."""
+    src, dst = command.src, command.dst
+    return FlowSpec(
+        flow=command.flow,
+        src=src,
+        dst=dst,
+        size_bytes=command.size_bytes,
+        coflow=command.coflow if src != dst else None,
+        weight=command.weight,
+        priority=command.priority,
+    )
+
+
+class IdealWorkers(Workers):
+    """Nodes of which none is down or late: their fetches have numbers."""
+
+    def __init__(self, *args: Any, driver: BatchDriver) -> None:
+        super().__init__(*args)
+        self._driver = driver
+        self.network.call_each = self._flows_ended
+
+    def start_fetches(self, command: StartFetches) -> None:
+        here = command.fetches[(command.src == command.dst) | (command.size_bytes == 0)]
+        if len(here):
+            self.heap.after(0.0, self._fetched_here, here)
+        self.network.carry_fetches(command)
+
+    def report_progress(self, attempts: Sequence[SimulatedAttempt]) -> None:
+        now_s = self.heap.now_s
+        reports = [
+            (attempt.id, share)
+            for attempt in attempts
+            if (share := attempt.progressed(now_s)) is not None
+        ]
+        self._driver.feed_progress(reports)
+
+    def cancel_fetch(self, command: CancelFetch) -> None:
+        self.network.cancel_fetch(command)
+
+    def _flows_ended(self, ends: Iterator[OnEnd | Numbers]) -> None:
+        """Flows have sent all their bytes: each end is reported before the next is read."""
+        for on_end in ends:
+            if isinstance(on_end, np.ndarray):
+                self._fetched(on_end)
+            else:
+                on_end(0, "")
+
+    # Inside --------------------------------------------------------------------------------------
+    def _fetched(self, fetches: Numbers) -> None:
+        while len(fetches):
+            fetches = fetches[self._some_fetched(fetches) :]
+
+    def _some_fetched(self, fetches: Numbers) -> int:
+        """Report the first of these ends, up to one that something else may follow from.
+
+        Returns how many these are.
+        """
+        running, now_s = self.running, self.heap.now_s
+        complete: list[SimulatedAttempt] = []
+        many = 0
+        for name, outputs, size_bytes, began_s in self._driver.arriving(fetches):
+            many += 1
+            reader = running.get(name)
+            if reader is None or not outputs:
+                continue  # it is being killed, and its fetches are cancelled
+            if not reader.take(outputs, size_bytes, began_s, now_s):
+                continue
+            complete.append(reader)
+            if not reader.computes_later:
+                break
+        self._driver.feed_fetches(fetches[:many])
+        for reader in complete:
+            reader.go_on()
+        return many
+
+    def _fetched_here(self, fetches: Numbers) -> None:
+        """Fetches within a node, or of nothing, have ended: each is reported by itself."""
+        for number in range(len(fetches)):
+            self._fetched(fetches[number : number + 1])

@@ -47,6 +47,8 @@ from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import Links, Liveness, Ocs, RackShape
 from railyard.oracles.invariants import check_core
 from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.core.jobs import Task
+from railyard.resourcemanager.core.offers import explain, why_waiting
 from railyard.resourcemanager.driving.coredriver import CoreDriver
 from railyard.resourcemanager.interface.commands import (
     CloseCoflow,
@@ -343,7 +345,14 @@ class TinyCluster(CoreDriver):
 
     def why_waiting(self, task: str) -> str:
         """The reason why a pending task has no slot."""
-        return self.core.why_waiting(TaskId(task))
+        return why_waiting(self.core.state, self._task(task))
+
+    def explain(self, task: str, now_s: float) -> str:
+        """Why a task waits, in full."""
+        return explain(self.core.state, self._task(task), now_s)
+
+    def _task(self, name: str) -> Task:
+        return self.core.state.jobs[job_of(TaskId(name))].task(TaskId(name))
 
     # ---------------------------------------------------------------------------------------------
     def _handle(self, event: Event) -> list[Command]:

@@ -82,7 +82,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "cluster",
         *DFS_CLIENT,
         "dfs.paths",
-        "jobs.lines",
+        "jobs.formats",
         "jobs.package",
         "jobs.streaming",
         "netemu.messages",

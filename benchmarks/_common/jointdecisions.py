@@ -49,13 +49,12 @@ def joint_decisions(quick: bool) -> list[Row]:
     run = _loaded("joint", "afap")
     joint = run.core.state.policies.tasks
     assert isinstance(joint, Joint)
-    controller = joint.controller
-    first, second = _Timed(controller.completed), _Timed(controller.released)
-    vars(controller).update(completed=first, released=second)
+    first, second = _Timed(joint.completed), _Timed(joint.released)
+    vars(joint).update(completed=first, released=second)
     events = 4_000 if quick else 20_000
     event_s = _event_s(run, events)
-    real = sum(map(len, controller.flows.real.values()))
-    there = f"{len(controller.flows.virtual):,} virtual and {real:,} real flows"
+    real = sum(map(len, joint.flows.real.values()))
+    there = f"{len(joint.flows.virtual):,} virtual and {real:,} real flows"
     event = "joint: an event of the core; reference: "
     rows = [
         _row(f"joint: {name}, {timed.calls:,} times", timed.mean_s, DECISION_S_BOUND)

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from railyard.benchmarks._common.rows import Row
-from railyard.benchmarks.attacks._grounds.faults import Health, lasting
+from railyard.benchmarks.attacks._grounds.faults import lasting, replicated
 from railyard.benchmarks.attacks._grounds.home import Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.chaos.injector import Effect
@@ -148,7 +148,9 @@ def _damaged(damage: Damage, which: str, home: Home) -> Effect:
         paths = [path for name in chosen for path in by_block[name]]
     saved = _contents(paths) if which == "all" else {}
     damage(home.dice, paths)
-    return Effect(what="damaged blocks", watch=partial(Health, home), mend=partial(_restore, saved))
+    return Effect(
+        what="damaged blocks", watch=partial(replicated, home), mend=partial(_restore, saved)
+    )
 
 
 def _require_all_alive(home: Home) -> None:

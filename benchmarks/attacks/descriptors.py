@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from railyard.benchmarks._common.rows import Row
-from railyard.benchmarks.attacks._grounds.faults import Case, Health, case_trials, lasting
+from railyard.benchmarks.attacks._grounds.faults import Case, case_trials, lasting, replicated
 from railyard.benchmarks.attacks._grounds.home import SMALL, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.chaos.injector import Effect, Faults
 from railyard.chaos.plan import LiveFault
-from railyard.chaos.targets import Watch, limit, replicas
+from railyard.chaos.targets import Recovery, limit, replicas
 
 #: With fewer Python itself does not start.
 _LIMITS = (20, 24, 32, 40, 48, 64, 96, 128, 256)
@@ -83,7 +83,7 @@ def _starve(faults: Faults, fault: LiveFault) -> Effect | None:
     return None if row is None else _few_descriptors(row, 0, partial(faults.answers, row["name"]))
 
 
-def _few_descriptors(row: dict[str, Any], spare: int, watch: Callable[[], Watch]) -> Effect:
+def _few_descriptors(row: dict[str, Any], spare: int, watch: Callable[[], Recovery]) -> Effect:
     """Have a process get no more descriptors than ``spare``."""
     numbers = [int(path.name) for path in Path(f"/proc/{row['pid']}/fd").iterdir()]
     limit_descriptors = partial(limit, resource.RLIMIT_NOFILE, row["pid"])
@@ -111,7 +111,7 @@ def _datanodes(home: Home) -> None:
     before = _sound(home.run_folder())
     for row in home.rows("DataNode"):
         for spare in (home.dice.randrange(2, 8), 1, 0):
-            with lasting(home, _few_descriptors(_now(home, row), spare, partial(Health, home))):
+            with lasting(home, _few_descriptors(_now(home, row), spare, partial(replicated, home))):
                 ran = home.run("fs", "cat", "/file")
                 if ran.status == 0:
                     ran.require(ran.stdout == local.read_bytes(), "WRONG BYTES, exit status 0")

@@ -21,7 +21,7 @@ from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Command, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks.kills import kill_process
-from railyard.chaos.targets import NewLines
+from railyard.cluster.files import NewLines
 from railyard.cluster.machine import process_stat
 from railyard.cluster.runfolder import RunFolder
 

@@ -16,11 +16,11 @@ from functools import partial
 from pathlib import Path
 
 from railyard.benchmarks._common.rows import Row
-from railyard.benchmarks.attacks._grounds.faults import Health, lasting
+from railyard.benchmarks.attacks._grounds.faults import lasting, replicated
 from railyard.benchmarks.attacks._grounds.home import SMALL, Home, Ran, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Skipped, Trial, run_trials
 from railyard.chaos.injector import Effect
-from railyard.chaos.targets import Watch
+from railyard.chaos.targets import Recovery, at_once
 
 _DISK_BYTES = 48_000_000
 _PIECE_BYTES = 2**20
@@ -75,7 +75,7 @@ def _mounted(path: Path) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(path)], check=False)
 
 
-def _full(disk: Path, watch: Callable[[], Watch] = Watch) -> Effect:
+def _full(disk: Path, watch: Callable[[], Recovery] = at_once) -> Effect:
     """Have no byte left on a disk."""
     ballast = disk / "ballast"
     with ballast.open("ab", buffering=0) as file:
@@ -86,7 +86,7 @@ def _full(disk: Path, watch: Callable[[], Watch] = Watch) -> Effect:
     return Effect(what="a full disk", watch=watch, mend=ballast.unlink)
 
 
-def _read_only(disk: Path, watch: Callable[[], Watch]) -> Effect:
+def _read_only(disk: Path, watch: Callable[[], Recovery]) -> Effect:
     _remount(disk, "ro")
     return Effect(what="a read-only disk", watch=watch, mend=partial(_remount, disk, "rw"))
 
@@ -127,7 +127,7 @@ def _put(home: Home) -> None:
         large = home.random_file("large", 10_000_000)  # fits, with its replicas
         command = home.start("fs", "put", large, "/large")
         time.sleep(home.dice.uniform(0.2, 1.2))
-        with lasting(home, _full(home.path, partial(Health, home))):
+        with lasting(home, _full(home.path, partial(replicated, home))):
             _require_done_or_space(command.end(), or_refused=True)  # it may have come too late
             again = home.run("fs", "put", large, "/again")
             again.require(again.status == 2, "should be refused before it begins")
@@ -147,7 +147,7 @@ def _job(size: str, full_s: float | None, home: Home) -> None:
         job = home.start_job(size)
         home.wait_for("an attempt", lambda: home.rows("Attempt") or not job.running)
         time.sleep(home.dice.uniform(0, 4.0))
-        with lasting(home, _full(home.path, partial(Health, home))):
+        with lasting(home, _full(home.path, partial(replicated, home))):
             if full_s is None:
                 _require_done_or_space(job.end())
             else:
@@ -157,7 +157,7 @@ def _job(size: str, full_s: float | None, home: Home) -> None:
         _require_well(home, daemons, {})
 
 
-def _node(fault: Callable[[Path, Callable[[], Watch]], Effect], home: Home) -> None:
+def _node(fault: Callable[[Path, Callable[[], Recovery]], Effect], home: Home) -> None:
     """A node of a cluster that is up has a disk of its own, with the folders that it had."""
     home.up()
     disk = home.run_folder() / "nodes" / "r0n1"
@@ -166,7 +166,7 @@ def _node(fault: Callable[[Path, Callable[[], Watch]], Effect], home: Home) -> N
     with _mounted(disk):
         shutil.copytree(before, disk, dirs_exist_ok=True)
         daemons = _daemons(home)
-        with lasting(home, fault(disk, partial(Health, home))):
+        with lasting(home, fault(disk, partial(replicated, home))):
             home.start_job("1GB").require_verified()  # elsewhere
         _require_well(home, daemons, {})
 

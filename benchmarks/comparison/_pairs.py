@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import NodeId
-from railyard.cluster.topology import Compute, Links, RackShape, Storage, Topology
+from railyard.cluster.topology import Topology
+from railyard.cluster.topologyfile import Compute, Links, RackShape, Storage
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
 from railyard.runs.figures import Metric, Summary
 from railyard.runs.simulation import VirtualRun, run_virtually

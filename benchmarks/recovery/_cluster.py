@@ -52,7 +52,7 @@ def on_a_cluster(
     deadline_s = time.monotonic() + _LEFT_TIMEOUT_S
     while (left := members(cluster)) and time.monotonic() < deadline_s:
         time.sleep(0.05)
-    said = [f"process {pid}" for pid in left]
+    said = [f"process {process.pid}" for process in left]
     if session.folder.path.exists():  # with its sockets
         said.append(str(session.folder.path))
     for line in summary_lines(report):

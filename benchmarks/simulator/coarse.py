@@ -21,7 +21,7 @@ from typing import Any
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.simulator._drawn import Drawn, drawn
-from railyard.jobs.workloads.transforms import in_waves
+from railyard.jobs.workloads.model import in_waves
 from railyard.simulator.behaviour import OFF, WAVES, Behaviour, with_larger_tasks
 from railyard.simulator.clock import few_collections
 from railyard.simulator.simulation import Simulation

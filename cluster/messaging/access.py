@@ -17,21 +17,21 @@ SECURITY.md says why that is impossible.
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
+import functools
 import logging
 import mmap
 import os
 import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import zmq
 import zmq.auth
 
 from railyard.cluster.errors import PeerError
-from railyard.cluster.machine import process_stat
+from railyard.cluster.machine import c_library, process_stat
 from railyard.cluster.messaging.wire import Message
 
 if TYPE_CHECKING:
@@ -63,7 +63,6 @@ _SERVER = "server"
 _ADMITTED = "admitted"
 #: Of so many peers the role is cached.  Most are attempts, which come and go: one costs 0.5 KB.
 _PEERS_MAX = 512
-_Known = TypeVar("_Known")
 
 
 class Sender(NamedTuple):
@@ -84,7 +83,7 @@ def role_of(daemon_name: str) -> str:
 
 def take_role(daemon_name: str) -> None:
     """Set this process's name, as others and ``ps`` see it, to a daemon's; keeps 15 letters."""
-    ctypes.CDLL(None).prctl(_PR_SET_NAME, daemon_name.encode()[:15], 0, 0, 0)
+    c_library().prctl(_PR_SET_NAME, daemon_name.encode()[:15], 0, 0, 0)
 
 
 def role_of_process(pid: int) -> str:
@@ -121,7 +120,8 @@ class Epochs:
         self._folder = folder
         self._mapped: dict[str, mmap.mmap] = {}  #: {name: its file}
         self._daemon = daemon
-        self.own = 0 if daemon is None else self._begin(daemon)  #: 0: it is no daemon
+        #: number of this process among those that its daemon has had; 0: it is no daemon
+        self.own = 0 if daemon is None else self._begin(daemon)
 
     def latest(self, name: str) -> int:
         """The epoch of the process that acts under this name; 0 if none has begun."""
@@ -139,16 +139,11 @@ class Epochs:
         log.error("epoch %d of %s ends: it was replaced while it lived", self.own, self._daemon)
         os._exit(REPLACED)  # at once: its successor knows nothing of what it would still do
 
-    def identify_server(self, socket: zmq.Socket[bytes]) -> None:
-        """Let the peers of a server's socket know who this is; before it is bound."""
+    def identify(self, socket: zmq.Socket[bytes], *, is_link: bool) -> None:
+        """Let the other end of a socket know who this is; before it is bound or connected."""
         if self._daemon is not None:
-            socket.setsockopt(zmq.IDENTITY, f"{self._daemon}/{self.own}".encode())
-
-    def identify_link(self, socket: zmq.Socket[bytes]) -> None:
-        """Let the server that a socket will be connected to know who this is."""
-        if self._daemon is not None:
-            which = os.urandom(_LINK_BYTES).hex()
-            socket.setsockopt(zmq.IDENTITY, f"{self._daemon}/{self.own}/{which}".encode())
+            which = f"/{os.urandom(_LINK_BYTES).hex()}" if is_link else ""
+            socket.setsockopt(zmq.IDENTITY, f"{self._daemon}/{self.own}{which}".encode())
 
     def close(self) -> None:
         for mapped in self._mapped.values():
@@ -177,6 +172,7 @@ class Epochs:
         return mapped
 
 
+@functools.lru_cache(_PEERS_MAX)
 def daemon_of(routing_id: bytes) -> tuple[str, int] | None:
     """(name, epoch) of the daemon with a socket of this routing id; None for other processes."""
     parts = routing_id.split(b"/")
@@ -250,8 +246,6 @@ class Admission:
         self._who_sent = who_sent
         self._epochs = epochs
         self._senders: dict[bytes, Sender] = {}  #: {peer: its cached sender}
-        #: {peer: name and epoch of the daemon that it is, None if it is none}
-        self._daemons: dict[bytes, tuple[str, int] | None] = {}
         self._only: dict[type[Message], frozenset[str]] = {}
 
     def restrict(self, kind: type[Message], only: Iterable[str]) -> None:
@@ -265,12 +259,17 @@ class Admission:
     def sender(self, peer: bytes, frame: zmq.Frame) -> Sender:
         known = self._senders.get(peer)
         if known is None:
-            known = _kept(self._senders, peer, self._who_sent(frame))
+            if len(self._senders) >= _PEERS_MAX:
+                del self._senders[next(iter(self._senders))]  # which has been there for longest
+            known = self._senders[peer] = self._who_sent(frame)
         return known
 
     def check(self, kind: type[Message], peer: bytes, frame: zmq.Frame) -> None:
         """Raise ``PeerError`` unless the sender of a frame may send messages of that class."""
-        self._check_epoch(kind, peer)
+        daemon = daemon_of(peer)
+        if daemon is not None and self._epochs.is_over(daemon):
+            name, epoch = daemon
+            raise PeerError(f"{kind.tag()} from {name} of epoch {epoch}: it was replaced")
         only = self._only.get(kind)
         if only is None:
             return
@@ -278,20 +277,3 @@ class Admission:
         if not sender.may(only):
             who = f"{sender.role} (process {sender.pid})" if sender.pid else sender.role
             raise PeerError(f"{kind.tag()} from {who}: only for {' and '.join(sorted(only))}")
-
-    def _check_epoch(self, kind: type[Message], peer: bytes) -> None:
-        try:
-            daemon = self._daemons[peer]
-        except KeyError:
-            daemon = _kept(self._daemons, peer, daemon_of(peer))
-        if daemon is not None and self._epochs.is_over(daemon):
-            name, epoch = daemon
-            raise PeerError(f"{kind.tag()} from {name} of epoch {epoch}: it was replaced")
-
-
-def _kept(cache: dict[bytes, _Known], peer: bytes, known: _Known) -> _Known:
-    """Cache what is known of a peer, in place of the one that has been cached for longest."""
-    if len(cache) >= _PEERS_MAX:
-        del cache[next(iter(cache))]
-    cache[peer] = known
-    return known

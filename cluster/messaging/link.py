@@ -13,28 +13,13 @@ from typing import Any, TypeVar, cast
 import zmq
 
 from railyard.cluster.errors import PeerLost
+from railyard.cluster.messaging import sockets, wire
 from railyard.cluster.messaging.access import Epochs, daemon_of
 from railyard.cluster.messaging.reactor import Reactor, Timer, now_s
-from railyard.cluster.messaging.sockets import (
-    MESSAGES_A_TURN,
-    FewLines,
-    Payload,
-    arrived,
-    monitored_event,
-)
-from railyard.cluster.messaging.wire import (
-    Malformed,
-    Message,
-    Refusal,
-    Unsendable,
-    Vocabulary,
-    pack,
-    unpack,
-)
 
 log = logging.getLogger(__name__)
 
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", bound=wire.Message)
 
 #: A link without a connection for longer is listed as waiting for its server.
 UNREACHABLE_S = 1.0
@@ -66,10 +51,10 @@ class Link:
         self._server: tuple[str, int] | None = None
         self._is_server_known = False
         self._on_lost = on_lost
-        self._complaints = FewLines(log, reactor)
-        self._vocabulary = Vocabulary([Refusal])
-        self._handlers: dict[type[Message], Callable[[Any, memoryview | None], None]] = {}
-        self._replies: dict[int, Callable[[Message | PeerLost, memoryview | None], None]] = {}
+        self._complaints = sockets.FewLines(log, reactor)
+        self._vocabulary = wire.Vocabulary([wire.Refusal])
+        self._handlers: dict[type[wire.Message], Callable[[Any, memoryview | None], None]] = {}
+        self._replies: dict[int, Callable[[wire.Message | PeerLost, memoryview | None], None]] = {}
         self._numbers = itertools.count(1)
         #: messages sent before the address was known; None from then on
         self._backlog: list[list[bytes | memoryview]] | None = []
@@ -90,16 +75,16 @@ class Link:
         self._vocabulary.add(kind)
         self._handlers[kind] = handler
 
-    def send(self, message: Message, payload: Payload = None) -> None:
+    def send(self, message: wire.Message, payload: sockets.Payload = None) -> None:
         """Send a message without an answer; raises ``Unsendable`` if it is too large."""
-        self._send(pack(message), payload)
+        self._send(wire.pack(message), payload)
 
     def request(
         self,
-        message: Message,
+        message: wire.Message,
         answer: type[M],
-        on_answer: Callable[[M | Refusal | PeerLost, memoryview | None], None],
-        payload: Payload = None,
+        on_answer: Callable[[M | wire.Refusal | PeerLost, memoryview | None], None],
+        payload: sockets.Payload = None,
     ) -> None:
         """Send a request; ``on_answer`` is called with its answer, a refusal, or ``PeerLost``."""
         self._vocabulary.add(answer)
@@ -108,22 +93,26 @@ class Link:
             return
         number = next(self._numbers)
         try:
-            header = pack(message, number)
-        except Unsendable as error:
-            refusal = Refusal.because(error)
+            header = wire.pack(message, number)
+        except wire.Unsendable as error:
+            refusal = wire.Refusal.because(error)
             self._reactor.call_later(0, lambda: on_answer(refusal, None))
             return
         self._replies[number] = cast("Any", on_answer)
         self._send(header, payload)
 
     def call(
-        self, message: Message, answer: type[M], timeout_s: float = 30.0, payload: Payload = None
+        self,
+        message: wire.Message,
+        answer: type[M],
+        timeout_s: float = 30.0,
+        payload: sockets.Payload = None,
     ) -> M:
         """Send a request and wait for its answer; not from within a handler.
 
         Raises ``Refused`` with the other side's reason, or ``PeerLost``.
         """
-        got: list[M | Refusal | PeerLost] = []
+        got: list[M | wire.Refusal | PeerLost] = []
         self.request(message, answer, lambda reply, _: got.append(reply), payload)
         return await_answer(
             self._reactor, got, f"{self.name} did not answer {message.tag()}", timeout_s
@@ -172,7 +161,7 @@ class Link:
             for frames in backlog:
                 self._socket.send_multipart(frames)
 
-    def _send(self, header: bytes, payload: Payload) -> None:
+    def _send(self, header: bytes, payload: sockets.Payload) -> None:
         if self.lost:
             return
         self._epochs.check()
@@ -183,7 +172,7 @@ class Link:
             self._socket.send_multipart(frames, copy=payload is None)
 
     def _receive_all(self) -> None:
-        for frames in itertools.islice(arrived(self._socket), MESSAGES_A_TURN):
+        for frames in itertools.islice(sockets.arrived(self._socket), sockets.MESSAGES_A_TURN):
             self._handle(frames)
 
     def _handle(self, frames: list[zmq.Frame]) -> None:
@@ -195,31 +184,33 @@ class Link:
             return
         payload = frames[1].buffer if len(frames) == 2 else None
         try:
-            number, message = unpack(frames[0].buffer, self._vocabulary)
-        except Malformed as error:
+            number, message = wire.unpack(frames[0].buffer, self._vocabulary)
+        except wire.Malformed as error:
             self._complaints.warning(f"{self.name} sent nonsense: {error}")
             if not error.request:
                 return
             number = error.request
-            message = Refusal.because(f"{self.name} sent an answer that is none: {error}")
+            message = wire.Refusal.because(f"{self.name} sent an answer that is none: {error}")
         if number:
             reply = self._replies.pop(number, None)
             if reply is not None:
                 reply(message, payload)
         elif type(message) in self._handlers:
             self._handlers[type(message)](message, payload)
-        elif isinstance(message, Refusal):
+        elif isinstance(message, wire.Refusal):
             self._complaints.warning(f"{self.name} refused a message: {message.reason}")
 
     def _on_monitor(self) -> None:
-        event, _ = monitored_event(self._monitor)
+        event, _ = sockets.monitored_event(self._monitor)
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._connected = True
             self._stop_waiting()
             if not self._is_server_known and (latest := self._epochs.latest(self.name)):
                 self._server = (self.name, latest)
         elif event == zmq.EVENT_DISCONNECTED and self._connected:
-            for frames in arrived(self._socket):  # messages that came before the loss still count
+            for frames in sockets.arrived(
+                self._socket
+            ):  # messages that came before the loss still count
                 self._handle(frames)
             self._lose()
 
@@ -250,13 +241,13 @@ class Link:
 
 
 def await_answer(
-    reactor: Reactor, got: list[M | Refusal | PeerLost], failure: str, timeout_s: float
+    reactor: Reactor, got: list[M | wire.Refusal | PeerLost], failure: str, timeout_s: float
 ) -> M:
     """Run the loop until a request has ``got`` an answer; raises as ``Link.call``."""
     if not reactor.run_until(lambda: bool(got), timeout_s):
         how = f"within {timeout_s:g} s, or before this process was asked to stop"
         raise PeerLost(f"{failure} {how}")
-    if isinstance(got[0], Refusal):
+    if isinstance(got[0], wire.Refusal):
         raise got[0].error()
     if isinstance(got[0], PeerLost):
         raise got[0]

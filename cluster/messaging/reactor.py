@@ -1,8 +1,8 @@
 """One thread's event loop: sockets, descriptors and timers; and threads for what would block it.
 
 Timers are exact to about 0.1 ms: ZeroMQ's poller has a resolution of a millisecond, so the loop
-polls an alarm (Linux's ``timerfd``, which Python has from 3.13 on) beside the sockets; elsewhere
-timers may be a millisecond late.  Work in threads must not touch the state of the loop's handlers.
+polls an alarm (``timerfd``, in Python from 3.13 on) beside the sockets.  Work in threads must not
+touch the state of the loop's handlers.
 
 Never here: decisions about jobs or flows.
 """
@@ -15,7 +15,6 @@ import heapq
 import itertools
 import math
 import os
-import sys
 import time
 import weakref
 from collections import deque
@@ -25,6 +24,7 @@ from typing import Any
 
 import zmq
 
+from railyard.cluster.machine import c_library
 from railyard.cluster.messaging.wire import finite_s
 
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
@@ -47,8 +47,7 @@ class Alarm:
     """``file`` becomes readable at the set time.  Raises ``OSError`` without a free descriptor."""
 
     def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self.file: int = self._libc.timerfd_create(time.CLOCK_MONOTONIC, _FLAGS)
+        self.file: int = c_library().timerfd_create(time.CLOCK_MONOTONIC, _FLAGS)
         if self.file < 0:
             number = ctypes.get_errno()
             raise OSError(number, f"no alarm: {os.strerror(number)}")
@@ -64,7 +63,7 @@ class Alarm:
         times = _Times()
         if when_s < math.inf:
             times.first_s, times.first_ns = divmod(max(1, math.ceil(when_s * 1e9)), 10**9)
-        self._libc.timerfd_settime(self.file, _ABSOLUTE, ctypes.byref(times), None)
+        c_library().timerfd_settime(self.file, _ABSOLUTE, ctypes.byref(times), None)
 
 
 class Timer:
@@ -89,9 +88,8 @@ class Reactor:
 
     def __init__(self) -> None:
         self._poller = zmq.Poller()
-        self._alarm = Alarm() if sys.platform == "linux" else None
-        if self._alarm is not None:
-            self._poller.register(self._alarm.file, zmq.POLLIN)
+        self._alarm = Alarm()
+        self._poller.register(self._alarm.file, zmq.POLLIN)
         self._handlers: dict[Any, Callable[[], None]] = {}
         self._timers: list[tuple[float, int, Timer]] = []
         self._sequence = itertools.count()
@@ -100,8 +98,7 @@ class Reactor:
         self.on_woken: Callable[[], None] = lambda: None
 
     def close(self) -> None:
-        if self._alarm is not None:
-            self._alarm.close()
+        self._alarm.close()
 
     def add(self, readable: zmq.Socket[bytes] | int, handler: Callable[[], None]) -> None:
         """Call ``handler()`` whenever the socket (or file descriptor) is readable.
@@ -135,11 +132,12 @@ class Reactor:
         """
         if not period_s > 0:
             raise ValueError(f"period_s = {period_s!r}: need seconds > 0")
-        self._repeat(now_s() + period_s, period_s, call)
+        when_s = now_s() + period_s
 
-    def _repeat(self, when_s: float, period_s: float, call: Callable[[], None]) -> None:
         def tick() -> None:
-            self._repeat(max(when_s + period_s, now_s()), period_s, call)
+            nonlocal when_s
+            when_s = max(when_s + period_s, now_s())
+            self.call_at(when_s, tick)
             call()
 
         self.call_at(when_s, tick)
@@ -167,7 +165,8 @@ class Reactor:
         self._stopped = True
 
     def _turn(self, deadline_s: float) -> None:
-        self._drop_cancelled()
+        while self._timers and self._timers[0][2].call is None:  # it was cancelled
+            heapq.heappop(self._timers)
         due_s = min(deadline_s, self._timers[0][0]) if self._timers else deadline_s
         ready = self._wait(due_s)
         self.on_woken()
@@ -178,13 +177,9 @@ class Reactor:
         self._fire_timers()
 
     def _wait(self, due_s: float) -> list[tuple[Any, int]]:
-        left_s = due_s - now_s()
-        if left_s <= 0:
+        if due_s <= now_s():
             return self._poller.poll(0)
-        if self._alarm is not None:
-            self._alarm.set(due_s)
-        elif left_s < math.inf:
-            return self._poller.poll(math.ceil(left_s * 1000))
+        self._alarm.set(due_s)
         return self._poller.poll(None)
 
     def _fire_timers(self) -> None:
@@ -194,10 +189,6 @@ class Reactor:
             call, timer.call = timer.call, None
             if call is not None:
                 call()
-
-    def _drop_cancelled(self) -> None:
-        while self._timers and self._timers[0][2].call is None:
-            heapq.heappop(self._timers)
 
 
 class Background:

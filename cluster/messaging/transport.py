@@ -17,75 +17,42 @@ import itertools
 import logging
 import os
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import zmq
 
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import InvariantError, PeerError
-from railyard.cluster.messaging.access import (
-    ATTEMPT,
-    CLIENT,
-    OWN,
-    Admission,
-    Epochs,
-    Keys,
-    Sender,
-    process_at,
-    role_of,
-    role_of_process,
-)
+from railyard.cluster.messaging import access, sockets, wire
 from railyard.cluster.messaging.link import UNREACHABLE_S, Link
 from railyard.cluster.messaging.reactor import Reactor
-from railyard.cluster.messaging.sockets import (
-    FRAMES_MAX,
-    MESSAGES_A_TURN,
-    Doorman,
-    FewLines,
-    Payload,
-    arrived,
-    configure,
-    configure_server,
-)
-from railyard.cluster.messaging.wire import (
-    FEW,
-    Count,
-    Malformed,
-    Message,
-    Name,
-    Pid,
-    Refusal,
-    Unsendable,
-    Vocabulary,
-    pack,
-    unpack,
-)
+from railyard.cluster.messaging.sockets import Payload
 from railyard.cluster.runfolder import RunFolder
 
 log = logging.getLogger(__name__)
 
-M = TypeVar("M", bound=Message)
-Received = TypeVar("Received", bound=Message, covariant=True)
+M = TypeVar("M", bound=wire.Message)
+Received = TypeVar("Received", bound=wire.Message, covariant=True)
 E = TypeVar("E", "Server", "Link")
 
 #: Links look this often whether their server was replaced while it is silent.
 _REPLACED_PERIOD_S = 0.5
 
 
-class Describe(Message, frozen=True):
+class Describe(wire.Message, frozen=True):
     """Get a server's ``Description``.  Answered by every server."""
 
 
-class Description(Message, frozen=True, kw_only=True):
+class Description(wire.Message, frozen=True, kw_only=True):
     """A server's name and its counters."""
 
-    name: Name
-    pid: Pid
-    requests: Count
-    refused: Count  #: number of refused messages, malformed ones included
+    name: wire.Name
+    pid: wire.Pid
+    requests: wire.Count
+    refused: wire.Count  #: number of refused messages, malformed ones included
     #: servers that it waits for a connection to
-    unreachable: Annotated[tuple[Name, ...], FEW] = ()
+    unreachable: wire.Few[wire.Name] = ()
 
 
 class Request(msgspec.Struct, Generic[Received], frozen=True):
@@ -113,7 +80,7 @@ class Transport:
         self,
         folder: RunFolder,
         reactor: Reactor | None = None,
-        role: str = CLIENT,
+        role: str = access.CLIENT,
         *,
         daemon: str | None = None,
         for_tests: bool = False,
@@ -124,32 +91,27 @@ class Transport:
         self._shares = shared is not None
         self.context: zmq.Context[zmq.Socket[bytes]] = shared or zmq.Context()
         self.for_tests = for_tests
-        self._keys = Keys.load(folder.keys, role)
+        self._keys = access.Keys.load(folder.keys, role)
         if self._keys is not None and not self._shares:
             self._keys.admit_only_own_clients(self.context)
         self._open: list[Server | Link] = []
-        self.epochs = Epochs(folder.epochs, daemon)
+        self.epochs = access.Epochs(folder.epochs, daemon)
         if daemon is not None:
             self.reactor.on_woken = self.epochs.check
-        if role != ATTEMPT:  # those wake only while they work
+        if role != access.ATTEMPT:  # those wake only while they work
             self.reactor.call_every(_REPLACED_PERIOD_S, self.leave_replaced)
 
     @classmethod
     def of(cls, daemon: Daemon, reactor: Reactor | None = None) -> Transport:
         """Make the transport of a daemon's process; no earlier one of its name acts then."""
-        role, for_tests = role_of(daemon.name), daemon.config.for_tests
+        role, for_tests = access.role_of(daemon.name), daemon.config.for_tests
         return cls(daemon.folder, reactor, role, daemon=daemon.name, for_tests=for_tests)
-
-    @property
-    def epoch(self) -> int:
-        """The number of this process among those that its daemon has had; 0 if it is none."""
-        return self.epochs.own
 
     def server(self, name: str) -> Server:
         assert not self._shares, "who may connect is checked for a context of its own"
         socket = self.context.socket(zmq.ROUTER)
-        configure_server(socket)
-        self.epochs.identify_server(socket)
+        sockets.configure_server(socket)
+        self.epochs.identify(socket, is_link=False)
         if self._keys is None:
             socket.bind(f"ipc://{self.folder.sockets / name}")
         else:
@@ -174,8 +136,8 @@ class Transport:
         called.  A lost link stays lost: make a new one, or use a ``LastingLink``.
         """
         socket = self.context.socket(zmq.DEALER)
-        configure(socket)
-        self.epochs.identify_link(socket)
+        sockets.configure(socket)
+        self.epochs.identify(socket, is_link=True)
         if self._keys is not None:
             self._keys.secure_client(socket)
         address = functools.partial(self._address, name)
@@ -213,15 +175,17 @@ class Transport:
         self._open.append(end)
         return end
 
-    def sender(self, header: zmq.Frame) -> Sender:
+    def sender(self, header: zmq.Frame) -> access.Sender:
         if self._keys is not None:
             key = str(header.get("User-Id"))
             role, pid = self._keys.role(key), None
         else:
             key = str(header.get("Peer-Address"))
-            pid = process_at(key)
-            role = CLIENT if pid is None else role_of_process(pid)
-        return Sender(OWN if self.for_tests and role == CLIENT else role, pid, key)
+            pid = access.process_at(key)
+            role = access.CLIENT if pid is None else access.role_of_process(pid)
+        return access.Sender(
+            access.OWN if self.for_tests and role == access.CLIENT else role, pid, key
+        )
 
     def _address(self, name: str) -> str | None:
         """The address of a server; None while it is not known yet."""
@@ -239,21 +203,21 @@ class Server:
     def __init__(self, name: str, socket: zmq.Socket[bytes], transport: Transport) -> None:
         self.name = name
         self._transport = transport
-        self._admission = Admission(transport.sender, transport.epochs)
+        self._admission = access.Admission(transport.sender, transport.epochs)
         self.requests = 0  #: number of messages handled
         self.refused = 0  #: number of messages refused, malformed ones included
         self._socket = socket
-        self._complaints = FewLines(log, transport.reactor)
-        self._vocabulary = Vocabulary()
-        self._handlers: dict[type[Message], Callable[[Request[Any]], Message | None]] = {}
-        self._doorman = Doorman(name, socket, transport.reactor, log)
+        self._complaints = sockets.FewLines(log, transport.reactor)
+        self._vocabulary = wire.Vocabulary()
+        self._handlers: dict[type[wire.Message], Callable[[Request[Any]], wire.Message | None]] = {}
+        self._doorman = sockets.Doorman(name, socket, transport.reactor, log)
         self.on(Describe, self._describe)
         transport.reactor.add(socket, self._receive_all)
 
     def on(
         self,
         kind: type[M],
-        handler: Callable[[Request[M]], Message | None],
+        handler: Callable[[Request[M]], wire.Message | None],
         only: Iterable[str] = (),
     ) -> None:
         """Set the handler of messages of class ``kind``; with ``only``, from these roles only.
@@ -265,8 +229,8 @@ class Server:
         self._handlers[kind] = handler
         self._admission.restrict(kind, only)
 
-    def again(self, request: Request[Message]) -> None:
-        answer: Message | None
+    def again(self, request: Request[wire.Message]) -> None:
+        answer: wire.Message | None
         try:
             answer = self._handlers[type(request.message)](request)
         except InvariantError:
@@ -276,23 +240,25 @@ class Server:
         if answer is not None:
             self._answer(request.peer, request.number, answer, None)
 
-    def sender(self, request: Request[Message]) -> Sender:
+    def sender(self, request: Request[wire.Message]) -> access.Sender:
         assert request.header is not None, "it came from a socket"
         return self._admission.sender(request.peer, request.header)
 
-    def reply(self, request: Request[Message], message: Message, payload: Payload = None) -> bool:
+    def reply(
+        self, request: Request[wire.Message], message: wire.Message, payload: Payload = None
+    ) -> bool:
         """Answer a request; return False if the sender is gone.
 
         An answer that is too large is replaced by a refusal.
         """
         return self._answer(request.peer, request.number, message, payload)
 
-    def push(self, peer: bytes, message: Message, payload: Payload = None) -> bool:
+    def push(self, peer: bytes, message: wire.Message, payload: Payload = None) -> bool:
         """Send a message that is not an answer; return False if the peer is gone.
 
         Raises ``Unsendable`` if it is too large.
         """
-        return self._send(peer, pack(message), payload)
+        return self._send(peer, wire.pack(message), payload)
 
     @property
     def closed(self) -> bool:
@@ -315,27 +281,27 @@ class Server:
             raise
         return True
 
-    def _answer(self, peer: bytes, number: int, message: Message, payload: Payload) -> bool:
+    def _answer(self, peer: bytes, number: int, message: wire.Message, payload: Payload) -> bool:
         try:
-            header = pack(message, number)
-        except Unsendable as error:
+            header = wire.pack(message, number)
+        except wire.Unsendable as error:
             self._complaints.warning(f"{self.name} could not answer: {error}")
             advice = "ask for less at once, such as for a folder further down"
-            header, payload = pack(Refusal.because(f"{error}: {advice}"), number), None
+            header, payload = wire.pack(wire.Refusal.because(f"{error}: {advice}"), number), None
         return self._send(peer, header, payload)
 
     def _receive_all(self) -> None:
-        for frames in itertools.islice(arrived(self._socket), MESSAGES_A_TURN):
+        for frames in itertools.islice(sockets.arrived(self._socket), sockets.MESSAGES_A_TURN):
             self._handle(frames)
 
     def _handle(self, frames: list[zmq.Frame]) -> None:
         peer, number = frames[0].bytes, 0
         try:
-            if not 2 <= len(frames) <= FRAMES_MAX:
+            if not 2 <= len(frames) <= sockets.FRAMES_MAX:
                 raise PeerError("too many frames, or none: a message has 1 or 2")
             header = frames[1]
-            number, message = unpack(header.buffer, self._vocabulary)
-            payload = frames[2].buffer if len(frames) == FRAMES_MAX else None
+            number, message = wire.unpack(header.buffer, self._vocabulary)
+            payload = frames[2].buffer if len(frames) == sockets.FRAMES_MAX else None
             self.requests += 1
             kind = type(message)
             self._admission.check(kind, peer, header)
@@ -344,21 +310,21 @@ class Server:
         except InvariantError:
             raise
         except Exception as error:  # no message may end a daemon
-            if isinstance(error, Malformed):
+            if isinstance(error, wire.Malformed):
                 number = error.request
             answer = self._refusal(error)
         if answer is not None:
             self._answer(peer, number, answer, None)
 
-    def _refusal(self, error: Exception) -> Refusal:
+    def _refusal(self, error: Exception) -> wire.Refusal:
         self.refused += 1
         if isinstance(error, PeerError):
             self._complaints.warning(f"{self.name} refused a message: {error}")
-            return Refusal.because(error)
+            return wire.Refusal.because(error)
         self._complaints.warning(f"{self.name} failed on a message", error)
-        return Refusal.because(f"{self.name} failed on it: {type(error).__name__}: {error}")
+        return wire.Refusal.because(f"{self.name} failed on it: {type(error).__name__}: {error}")
 
-    def _describe(self, _: object) -> Message:
+    def _describe(self, _: object) -> wire.Message:
         return Description(
             name=self.name,
             pid=os.getpid(),

@@ -8,18 +8,19 @@ field.  Values made within a process are not checked.  Nothing is ever unpickled
 
     a header:  [request number, {"type": tag, ...}]
 
-A header's size is limited by its class (``wire_bytes_max``).  Packing a larger one raises an error;
+A header's size is limited by its class: see ``LongMessage``.  Packing a larger one raises an error;
 if one arrives its sender gets a refusal, since the request number is read first.
 
-Modules of messages import ids (``NodeId`` and so on) from here, not from ``cluster.ids``: the types
-are the same, but limited in length.  Never here: sockets.
+Modules of messages write ``wire.NodeId``: an id as in ``cluster.ids``, limited in length.  Never
+here: sockets.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgpack
 import msgspec
@@ -37,10 +38,8 @@ from railyard.cluster.errors import (
 
 #: Maximum of one number of bytes: an exbibyte.
 BYTES_MAX = 2**60
-#: Maximum number of tasks of a stage, and so of its partitions, outputs and winners.
+#: Maximum number of tasks of a stage.
 TASKS_MAX = 2**20
-#: Maximum number of entries of a collection that has no limit of its own.
-ENTRIES_MAX = 2**20
 #: Maximum of a time in seconds: three centuries, which a float still resolves to microseconds.
 SECONDS_MAX = 1e10
 
@@ -97,19 +96,22 @@ FlowId = Annotated[ids.FlowId, _ID]
 CoflowId = Annotated[ids.CoflowId, _ID]
 
 # Collections -------------------------------------------------------------------------------------
-#: Limits on the number of entries, as in ``Annotated[tuple[...], OF_TASKS]``.
-OF_TASKS = Meta(max_length=TASKS_MAX)
-ENTRIES = Meta(max_length=ENTRIES_MAX)
+_T = TypeVar("_T")
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+_ENTRIES = Meta(max_length=2**20)
+_FEW = Meta(max_length=2**14)
+Entries = Annotated[tuple[_T, ...], _ENTRIES]
+EntriesBy = Annotated[dict[_K, _V], _ENTRIES]
 #: For collections that grow with the topology or are typed by hand: racks, nodes, stages, paths.
-FEW = Meta(max_length=2**14)
+Few = Annotated[tuple[_T, ...], _FEW]
+FewBy = Annotated[dict[_K, _V], _FEW]
 #: For each replica, the first to the last: its racks.
-ReplicaRacks = Annotated[tuple[Annotated[tuple[RackId, ...], FEW], ...], FEW]
+ReplicaRacks = Few[Few[RackId]]
 #: Maximum size of most messages on the wire; bulk bytes travel in a frame of their own.
 HEADER_BYTES_MAX = 64 * 2**10
-#: Maximum size of requests and events with lists (blocks, outputs) or with a job's source.
+#: The same of a ``LongMessage``.
 LONG_BYTES_MAX = 16 * 2**20
-#: Maximum size of answers with lists: folders' entries, block locations.
-ANSWER_BYTES_MAX = 48 * 2**20
 #: Bytes of a malformed or too large header that are read to find its request number and tag.
 _START_BYTES = 256
 _RequestNumber = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -152,6 +154,18 @@ class Event(Message, frozen=True):
 
 class Command(Message, frozen=True):
     """Something to be done, named in the imperative."""
+
+
+class LongMessage(Message, frozen=True):
+    """A request or an event with lists (blocks, outputs), or with a job's source."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+
+class LongAnswer(Message, frozen=True):
+    """An answer with lists: folders' entries, block locations."""
+
+    wire_bytes_max: ClassVar[int] = 48 * 2**20
 
 
 class Done(Message, frozen=True):
@@ -203,7 +217,6 @@ class Vocabulary:
 
     def __init__(self, kinds: Iterable[type[Message]] = ()) -> None:
         self._kinds: dict[str, type[Message]] = {}
-        self._decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {}
         for kind in kinds:
             self.add(kind)
 
@@ -232,14 +245,16 @@ class Vocabulary:
 
     def decode(self, kind: type[Message], packed: bytes | memoryview) -> Message:
         """Decode a message of class ``kind``; raises ``PeerError`` if ``packed`` is not one."""
-        decoder = self._decoders.get(kind.tag())
-        if decoder is None:
-            decoder = self._decoders[kind.tag()] = msgspec.msgpack.Decoder(kind)
         try:
-            message: Message = decoder.decode(packed)
+            message: Message = _decoder(kind).decode(packed)
         except (ValueError, RecursionError, OverflowError) as error:
             raise PeerError(_in_words(kind, error)) from None
         return message
+
+
+@functools.cache
+def _decoder(kind: type[Message]) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(kind)
 
 
 def pack(message: Message, request: int = 0) -> bytes:
@@ -268,9 +283,9 @@ def unpack(frame: bytes | memoryview, vocabulary: Vocabulary) -> tuple[int, Mess
         tagged = _TAGGED.decode(packed)
     except msgspec.ValidationError:
         why = 'an envelope must be [request number, {"type": ...}]'
-        raise Malformed(why, _number(frame)) from None
+        raise Malformed(why, _start(frame)[0]) from None
     except (ValueError, RecursionError) as error:
-        raise Malformed(f"not MessagePack: {error}", _number(frame)) from None
+        raise Malformed(f"not MessagePack: {error}", _start(frame)[0]) from None
     try:
         return number, vocabulary.decode(vocabulary.kind(tagged.type), packed)
     except PeerError as error:
@@ -287,10 +302,6 @@ def _check_size(frame: bytes | memoryview, vocabulary: Vocabulary) -> None:
     if len(frame) > kind.wire_bytes_max:
         size = f"a header of {len(frame):,} bytes: the most is {kind.wire_bytes_max:,}"
         raise Malformed(f"{kind.tag()}: {size}", number)
-
-
-def _number(frame: bytes | memoryview) -> int:
-    return _start(frame)[0]
 
 
 def _start(frame: bytes | memoryview) -> tuple[int, object]:

@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable
 
-from railyard.cluster.config import ClusterConfig, Daemon
+from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerError, PeerLost
 from railyard.cluster.files import Durability, sync_folder
 from railyard.cluster.ids import OUTSIDE, FlowId, NodeId, RackId
@@ -24,7 +24,7 @@ from railyard.cluster.machine import (
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import Background
 from railyard.cluster.messaging.transport import Request, Transport
-from railyard.cluster.messaging.wire import Done, Event, Refusal
+from railyard.cluster.messaging.wire import Done, Refusal
 from railyard.cluster.processes import stop_on_sigterm
 from railyard.cluster.topology import Topology
 from railyard.dfs.blockfile import (
@@ -35,19 +35,15 @@ from railyard.dfs.blockfile import (
     pack_sums,
     unpack_sums,
 )
-from railyard.dfs.datanode.scanner import BlockReporter, Scanner
+from railyard.dfs.datanode.scanner import Scanner, report_blocks
 from railyard.dfs.datanode.store import BlockStore
 from railyard.dfs.datanode.transfers import BlockReceiver, BlockSource
 from railyard.dfs.messages import (
     BlockId,
     BlockReplicated,
-    BlockReport,
     BlockWritten,
     DataNodeHeartbeat,
-    DeleteDamaged,
     DeleteReplicas,
-    HeldBlock,
-    LoseNode,
     ReadBlock,
     RegisterAgain,
     RegisterDataNode,
@@ -70,8 +66,8 @@ _SYNCS = 4
 _TRY_AGAIN_S = 0.5
 
 
-class BlockServer:
-    """The server ``datanode-RACK``; ``report`` sends facts and block reports to the NameNode."""
+class DataNode:
+    """The server ``datanode-RACK``; registers, again with a NameNode that is restarted."""
 
     def __init__(
         self,
@@ -79,11 +75,14 @@ class BlockServer:
         topology: Topology,
         rack: RackId,
         network: NetworkClient | None,
-        report: Callable[[Event | BlockReport], None],
         durability: Durability = "fast",
     ) -> None:
+        self.registered = False
+        self._reactor = transport.reactor
+        self._rack = rack
         self._network = network
-        self._report = report
+        self._namenode = link = LastingLink(transport, "namenode", on_renewed=self._register)
+        self._report = link.send
         #: the other end of flows to clients outside the racks; None: they are not limited
         self._outside = None if topology.client_link is None else OUTSIDE
         self._block_bytes = topology.stored_block_bytes
@@ -93,7 +92,7 @@ class BlockServer:
             for node, in_rack in self._nodes.items()
             if in_rack == rack
         }
-        self.scanner = Scanner(transport.reactor, self._stores, topology.storage, report)
+        self._scanner = Scanner(transport.reactor, self._stores, topology.storage, link.send)
         self._syncing = Background(transport.reactor, _SYNCS) if durability == "safe" else None
         self._receiving: dict[BlockReceiver, None] = {}
         #: {outgoing transfer: node of the replica it reads}
@@ -104,36 +103,47 @@ class BlockServer:
         self._server = transport.server(f"datanode-{rack}")
         self._server.on(WriteBlock, self._write_block)
         self._server.on(ReadBlock, self._read_block)
-        if transport.for_tests:
-            self._server.on(LoseNode, self._lose_node)
         self._transfers = ServerTransfers(self._server, transport.reactor)
-
-        period_s = topology.liveness.block_report
-        self._reporter = BlockReporter(transport.reactor, self._stores, period_s, report)
+        report_blocks(transport.reactor, self._stores, topology.liveness.block_report, link.send)
+        link.on(ReplicateBlock, lambda command, _: self.replicate(command))
+        link.on(DeleteReplicas, lambda command, _: self.delete(command))
+        link.on(VerifyReplica, lambda command, _: self._scanner.verify(command))
+        link.on(RegisterAgain, lambda *_: self._register())
+        self._reactor.call_every(topology.liveness.heartbeat, self._heartbeat)
+        self._register()
 
     # Nodes -----------------------------------------------------------------------------------
-    def usable_nodes(self) -> tuple[NodeId, ...]:
+    def _register(self) -> None:
+        self.registered = False  # the NameNode may be another process, which knows of no replica
+        try:
+            held = {node: self._stores[node].held() for node in self._usable_nodes()}
+        except OSError as error:
+            log.warning("the nodes' replicas cannot be listed now: %s", error)
+            self._reactor.call_later(_TRY_AGAIN_S, self._register)
+            return
+        message = RegisterDataNode(rack=self._rack, pid=os.getpid(), nodes=held)
+        self._namenode.request(message, Done, self._on_registered)
+
+    def _on_registered(self, answer: Done | Refusal | PeerLost, _: memoryview | None) -> None:
+        self.registered = isinstance(answer, Done)
+        if not self.registered:
+            log.warning("not registered: %s", answer)
+
+    def _heartbeat(self) -> None:
+        if self.registered:
+            nodes = self._usable_nodes()
+            self._namenode.send(DataNodeHeartbeat(rack=self._rack, nodes=nodes))
+
+    def _usable_nodes(self) -> tuple[NodeId, ...]:
         """The nodes that still have their disk; a node that lost it does not come back."""
         for node in [node for node, store in self._stores.items() if not store.exists]:
-            self._lose(node, "its disk is gone")
+            log.warning("%s is lost: its disk is gone", node)
+            del self._stores[node]
+            for receiver in [r for r in self._receiving if r.node == node]:
+                receiver.abort(f"{node} is lost")
+            for transfer in [t for t, of in self._sending.items() if of == node]:
+                transfer.fail(f"{node} is lost")
         return tuple(self._stores)
-
-    def held(self) -> dict[NodeId, tuple[HeldBlock, ...]]:
-        return {node: self._stores[node].held() for node in self.usable_nodes()}
-
-    def _lose_node(self, request: Request[LoseNode]) -> Done:
-        message = request.message
-        self._store(message.node)
-        self._lose(message.node, "a test asked for it")
-        return Done()
-
-    def _lose(self, node: NodeId, why: str) -> None:
-        log.warning("%s is lost: %s", node, why)
-        del self._stores[node]
-        for receiver in [r for r in self._receiving if r.node == node]:
-            receiver.abort(f"{node} is lost")
-        for transfer in [t for t, of in self._sending.items() if of == node]:
-            transfer.fail(f"{node} is lost")
 
     def _store(self, node: NodeId) -> BlockStore:
         store = self._stores.get(node)
@@ -183,7 +193,6 @@ class BlockServer:
             )
 
     def _publish(self, writer: BlockWriter, on_end: Callable[[OSError | None], None]) -> None:
-        """Complete a block, synced first if the cluster's durability is ``safe``."""
         if self._syncing is not None:
             self._syncing.do(lambda: writer.publish(lasting=True), on_end)
             return
@@ -299,7 +308,6 @@ class BlockServer:
             failed(str(error))
 
     def delete(self, command: DeleteReplicas) -> None:
-        """Delete replicas, including those being received."""
         store = self._stores.get(command.node)
         if store is None:
             return
@@ -332,59 +340,6 @@ class BlockServer:
             self._report(ReplicaFailed(block=block, node=node, reason=str(error)))
 
 
-# The process --------------------------------------------------------------------------------------
-class DataNode:
-    """Registers, sends heartbeats, and registers again with a restarted NameNode."""
-
-    def __init__(
-        self,
-        transport: Transport,
-        config: ClusterConfig,
-        rack: RackId,
-        network: NetworkClient | None,
-    ) -> None:
-        topology = config.topology
-        self._reactor = transport.reactor
-        self._rack = rack
-        self.registered = False
-        self._namenode = link = LastingLink(transport, "namenode", on_renewed=self._renewed)
-        self._server = server = BlockServer(
-            transport, topology, rack, network, link.send, config.durability
-        )
-        link.on(ReplicateBlock, lambda command, _: server.replicate(command))
-        link.on(DeleteReplicas, lambda command, _: server.delete(command))
-        link.on(VerifyReplica, lambda command, _: server.scanner.verify(command))
-        link.on(DeleteDamaged, lambda command, _: server.scanner.verify(command))
-        link.on(RegisterAgain, lambda _, __: self._register())
-        self._reactor.call_every(topology.liveness.heartbeat, self._heartbeat)
-        self._register()
-
-    def _renewed(self) -> None:
-        """The NameNode may be another process, which knows of no replica yet."""
-        self.registered = False
-        self._register()
-
-    def _register(self) -> None:
-        try:
-            held = self._server.held()
-        except OSError as error:
-            log.warning("the nodes' replicas cannot be listed now: %s", error)
-            self._reactor.call_later(_TRY_AGAIN_S, self._register)
-            return
-        message = RegisterDataNode(rack=self._rack, pid=os.getpid(), nodes=held)
-        self._namenode.request(message, Done, self._on_registered)
-
-    def _on_registered(self, answer: Done | Refusal | PeerLost, _: memoryview | None) -> None:
-        self.registered = isinstance(answer, Done)
-        if not self.registered:
-            log.warning("not registered: %s", answer)
-
-    def _heartbeat(self) -> None:
-        if self.registered:
-            nodes = self._server.usable_nodes()
-            self._namenode.send(DataNodeHeartbeat(rack=self._rack, nodes=nodes))
-
-
 def main(daemon: Daemon) -> None:
     """Serve the nodes of the rack named at the end of ``daemon.name`` ("datanode-r0")."""
     keep_freed_memory()
@@ -393,9 +348,8 @@ def main(daemon: Daemon) -> None:
     stop_on_sigterm(transport.reactor)
     transport.reactor.call_every(RETURN_PERIOD_S, return_freed_memory)
     network = NetworkClient(transport, daemon.config.topology)
-    node = DataNode(
-        transport, daemon.config, RackId(daemon.name.removeprefix("datanode-")), network
-    )
+    rack, config = RackId(daemon.name.removeprefix("datanode-")), daemon.config
+    node = DataNode(transport, config.topology, rack, network, config.durability)
     if transport.reactor.run_until(lambda: node.registered, timeout_s=30.0):
         daemon.ready()
     transport.reactor.run()

@@ -25,7 +25,6 @@ from railyard.dfs.datanode.store import BlockStore
 from railyard.dfs.messages import (
     BlockId,
     BlockReport,
-    DeleteDamaged,
     Finding,
     HeldBlock,
     ReplicasDeleted,
@@ -47,46 +46,38 @@ SLICE_BYTES = 2**18
 _PAUSE_S = 0.05
 
 
-class BlockReporter:
-    """Sends block reports for all of ``stores`` once per ``period_s``, while its reactor runs."""
+def _go_on(reactor: Reactor, work: Iterator[float]) -> None:
+    """Do endless work, which yields the pauses in between, in seconds, while the reactor runs."""
+    reactor.call_later(next(work), lambda: _go_on(reactor, work))
 
-    def __init__(
-        self,
-        reactor: Reactor,
-        stores: Mapping[NodeId, BlockStore],
-        period_s: float,
-        send: Callable[[BlockReport], None],
-    ) -> None:
-        self._reactor = reactor
-        self._stores = stores
-        self._period_s = period_s
-        self._send = send
-        self._go_on(self._work())
 
-    def _go_on(self, work: Iterator[float]) -> None:
-        self._reactor.call_later(next(work), lambda: self._go_on(work))
+def report_blocks(
+    reactor: Reactor,
+    stores: Mapping[NodeId, BlockStore],
+    period_s: float,
+    send: Callable[[BlockReport], None],
+) -> None:
+    """Send block reports for all of ``stores`` once per ``period_s``, while the reactor runs."""
 
-    def _work(self) -> Iterator[float]:
-        """Send reports for ever; yields the pauses in between, in seconds."""
+    def work() -> Iterator[float]:
         while True:
-            nodes = sorted(self._stores)
-            pause_s = self._period_s / (len(nodes) or 1)
+            nodes = sorted(stores)
+            pause_s = period_s / (len(nodes) or 1)
             yield pause_s
             for node in nodes:
-                store = self._stores.get(node)  # a node may be lost meanwhile
+                store = stores.get(node)  # a node may be lost meanwhile
                 for page in pages(node, store) if store is not None else ():
                     if page is None:
                         yield 0.0
                     else:
-                        self._send(page)
+                        send(page)
                         yield pause_s
+
+    _go_on(reactor, work())
 
 
 def pages(node: NodeId, store: BlockStore) -> Iterator[BlockReport | None]:
-    """Yield a node's block reports, which together cover all ids; None between two slices.
-
-    Yields no report if the disk cannot be read for now.
-    """
+    """Yield a node's block reports, of all ids; None between two slices; none if unreadable."""
     try:
         blocks = store.blocks()
     except OSError as error:
@@ -113,7 +104,6 @@ def _held(store: BlockStore, blocks: list[BlockId]) -> Iterator[HeldBlock]:
         yield HeldBlock(block=block, stored_length=length)
 
 
-VerifyCommand = VerifyReplica | DeleteDamaged
 #: Yields the number of bytes verified after each slice; returns the finding and its reason.
 Verification = Generator[int, None, tuple[Finding, str]]
 
@@ -153,13 +143,12 @@ class Scanner:
         self._bytes_per_s_max = storage.scan_rate
         self._report = report
         #: the NameNode's requests, oldest first; the first is being carried out
-        self._pending: dict[VerifyCommand, None] = {}
-        self._verifying: Generator[int, None, None] | None = None
-        self._repeat(self._round(), self._period_s)
+        self._pending: dict[VerifyReplica, None] = {}
+        self._verifying: Iterator[int] | None = None
+        _go_on(reactor, self._rounds())
 
     # Requests of the NameNode --------------------------------------------------------------------
-    def verify(self, command: VerifyCommand) -> None:
-        """Verify a replica soon and report the finding."""
+    def verify(self, command: VerifyReplica) -> None:
         self._pending[command] = None
         if self._verifying is None:
             self._verifying = self._verify_all()
@@ -173,39 +162,35 @@ class Scanner:
         else:
             self._verifying = None
 
-    def _verify_all(self) -> Generator[int, None, None]:
+    def _verify_all(self) -> Iterator[int]:
         while self._pending:
             command = next(iter(self._pending))
             yield from self._carry_out(command)
             del self._pending[command]
             yield 0
 
-    def _carry_out(self, command: VerifyCommand) -> Generator[int, None, None]:
+    def _carry_out(self, command: VerifyReplica) -> Iterator[int]:
         store = self._stores.get(command.node)
         if store is None:
             return  # the node is lost; the heartbeat reports that
         found, reason = yield from verification(store, command.block, command.stored_length)
         if found != "sound":
             log.warning("block %d on %s is %s: %s", command.block, command.node, found, reason)
-        if found == "damaged" and isinstance(command, DeleteDamaged):
+        if found == "damaged" and command.delete:
             try:
                 store.delete(command.block)
-            except OSError as error:
-                found, reason = "unreadable", f"it cannot be deleted: {error.strerror}"
-            else:
                 self._report(ReplicasDeleted(node=command.node, blocks=(command.block,)))
                 return
+            except OSError as error:
+                found, reason = "unreadable", f"it cannot be deleted: {error.strerror}"
         self._report(
             ReplicaVerified(block=command.block, node=command.node, found=found, reason=reason)
         )
 
     # The background scan -------------------------------------------------------------------------
-    def _repeat(self, work: Generator[float, None, None], pause_s: float) -> None:
-        """Continue the background scan after a pause; it yields the next pause."""
-        self._reactor.call_later(pause_s, lambda: self._repeat(work, next(work)))
-
-    def _round(self) -> Generator[float, None, None]:
+    def _rounds(self) -> Iterator[float]:
         """Verify all blocks, for ever; yields pauses in seconds."""
+        yield self._period_s
         while True:
             blocks = [(node, block) for node in tuple(self._stores) for block in self._blocks(node)]
             begin_s, owed_s = now_s(), 0.0
@@ -227,7 +212,7 @@ class Scanner:
             log.warning("the blocks of %s cannot be scanned now: %s", node, error)
             return []
 
-    def _scan(self, node: NodeId, block: BlockId) -> Generator[int, None, None]:
+    def _scan(self, node: NodeId, block: BlockId) -> Iterator[int]:
         store = self._stores.get(node)
         if store is None or not store.has(block):
             return  # lost or deleted since

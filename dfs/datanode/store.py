@@ -48,7 +48,6 @@ class BlockStore:
         return tuple(self._folder.parents[:3])
 
     def blocks(self) -> list[BlockId]:
-        """The ids of all complete blocks, sorted; raises ``OSError``."""
         matches = [_BLOCK.fullmatch(path.name) for path in self._folder.iterdir()]
         return sorted(BlockId(int(match[1])) for match in matches if match is not None)
 
@@ -62,10 +61,7 @@ class BlockStore:
         return tuple(found)
 
     def create(self, block: BlockId, length: int, sums: array[int]) -> BlockWriter:
-        """Start writing a block of ``length`` bytes with these checksums.
-
-        Raises ``PeerError`` if it exists or the file cannot be created.
-        """
+        """Start writing a block; ``PeerError`` if it exists or the file cannot be created."""
         try:
             if self._is_there(block):
                 raise PeerError(f"block {block} is in {self._folder} already")
@@ -96,10 +92,7 @@ class BlockStore:
             return True
 
     def delete(self, block: BlockId) -> None:
-        """Delete a block; no error if it does not exist.  Readers that have it open can go on.
-
-        Raises ``OSError`` if the file cannot be deleted.
-        """
+        """Delete a block, which need not exist; its readers go on.  Raises ``OSError``."""
         remove_file(self._folder, block_name(block))
 
     def _is_there(self, block: BlockId) -> bool:

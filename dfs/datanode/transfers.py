@@ -152,7 +152,6 @@ class BlockReceiver:
         self._end(Refusal(reason=reason, unable=self._is_full))
 
     def abort(self, reason: str) -> None:
-        """Drop the block, unless it is stored already."""
         if self._transfer is not None and not self._stored:
             self._unwanted = reason
             self._transfer.fail(reason)  # does nothing if it has ended

@@ -16,11 +16,10 @@ comes back.  Never here: decisions about where replicas go.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
-from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import NodeId
 from railyard.dfs.messages import BlockId, HeldBlock
 from railyard.dfs.placement import Loads
@@ -42,15 +41,10 @@ class Block(msgspec.Struct, gc=False):
     begun: tuple[NodeId, ...] = ()
 
     @property
-    def replicas(self) -> int:
-        return len(self.holders)
-
-    @property
     def holders(self) -> tuple[NodeId, ...]:
         return (*self.sound, *self.begun, *(self.others or ()))
 
     def state(self, node: NodeId) -> State | None:
-        """The state of a node's replica; None if it has none."""
         if node in self.sound:
             return "sound"
         if node in self.begun:
@@ -81,21 +75,6 @@ class Block(msgspec.Struct, gc=False):
         return {**incoming, **(self.others or {})}
 
 
-class Differences(NamedTuple):
-    """The differences between a node's report and the block map."""
-
-    unknown: list[BlockId]  #: blocks that belong to no file
-    doubtful: list[BlockId]  #: blocks that are missing, of another length, or new on that node
-
-
-class Completed(NamedTuple):
-    """Nodes of a block that was completed whose replicas need something yet."""
-
-    late: list[NodeId]  #: of its pipeline, and have not acknowledged it
-    #: have acknowledged it, and registered without it since it was begun: it may be gone
-    unsure: list[NodeId]
-
-
 class BlockMap:
     """All blocks with their replicas, and the load of each node that is alive."""
 
@@ -114,11 +93,7 @@ class BlockMap:
         self.blocks[block] = Block(stored_length, wanted, True)
 
     def begin(
-        self,
-        block: BlockId,
-        stored_length: int,
-        wanted: int,
-        nodes: tuple[NodeId, ...],
+        self, block: BlockId, stored_length: int, wanted: int, nodes: tuple[NodeId, ...]
     ) -> None:
         """Add a block that is being written to these nodes, all of them alive."""
         self.blocks[block] = Block(stored_length, wanted, False, (), None, nodes)
@@ -127,13 +102,20 @@ class BlockMap:
     def put(
         self, block: BlockId, stored_length: int, wanted: int, nodes: Collection[NodeId]
     ) -> None:
-        """Add a complete block without a writer; the nodes' loads include it already."""
+        """Add a complete block without a writer."""
         self.blocks[block] = Block(stored_length, wanted, True, tuple(sorted(nodes)))
+        self.load.add(stored_length, nodes)
         if len(nodes) != wanted:
             self.touched[block] = None
 
-    def complete(self, block: BlockId, nodes: tuple[NodeId, ...]) -> Completed:
-        """Mark a block complete on ``nodes``, which have acknowledged it."""
+    def complete(
+        self, block: BlockId, nodes: tuple[NodeId, ...]
+    ) -> tuple[list[NodeId], list[NodeId]]:
+        """Mark a block complete on ``nodes``, which have acknowledged it.
+
+        Returns those of its pipeline that have not, and those that have, and registered without it
+        since it was begun: it may be gone.
+        """
         known = self.blocks[block]
         known.complete = True
         late: list[NodeId] = []
@@ -152,7 +134,7 @@ class BlockMap:
             self.touched.pop(block, None)
         else:
             self.touched[block] = None
-        return Completed(late, unsure)
+        return late, unsure
 
     def want(self, block: BlockId, wanted: int) -> None:
         known = self.blocks[block]
@@ -176,7 +158,6 @@ class BlockMap:
         return known.sound if known else ()
 
     def doubtful(self, block: BlockId) -> tuple[NodeId, ...]:
-        """The nodes with a doubtful replica of a block, the most promising first."""
         known = self.blocks.get(block)
         if known is None or known.others is None:
             return ()
@@ -184,7 +165,6 @@ class BlockMap:
 
     # Replicas --------------------------------------------------------------------------------
     def set_replica(self, block: BlockId, node: NodeId, state: State) -> None:
-        """Set the state of a replica on a node that is alive."""
         known = self.blocks[block]
         if known.state(node) is None:
             self.load.add(known.stored_length, (node,))
@@ -193,7 +173,6 @@ class BlockMap:
             self.touched[block] = None
 
     def drop_replica(self, block: BlockId, node: NodeId) -> None:
-        """Remove a node's replica of a block; does nothing if it has none."""
         known = self.blocks.get(block)
         if known is None or known.state(node) is None:
             return
@@ -203,8 +182,10 @@ class BlockMap:
             self.touched[block] = None
 
     # Nodes -----------------------------------------------------------------------------------
-    def node_joined(self, node: NodeId, held: Iterable[HeldBlock]) -> Differences:
-        """Add a node with all its replicas; return the differences from the block map."""
+    def node_joined(
+        self, node: NodeId, held: Iterable[HeldBlock]
+    ) -> tuple[list[BlockId], list[BlockId]]:
+        """Add a node with all its replicas; return blocks as ``compare`` does."""
         self.node_lost(node)
         self.load.join(node)
         unknown: list[BlockId] = []
@@ -217,15 +198,18 @@ class BlockMap:
             self.set_replica(replica.block, node, "sound")
             if replica.stored_length != known.stored_length:
                 doubtful.append(replica.block)
-        self._touch_needy()
-        return Differences(unknown, doubtful)
+        for block, known in self.blocks.items():  # replication can go on with those that lack some
+            if known.others or len(known.holders) < known.wanted:
+                self.touched[block] = None
+        return unknown, doubtful
 
     def compare(
         self, node: NodeId, first: BlockId, last: BlockId, held: Iterable[HeldBlock]
-    ) -> Differences:
+    ) -> tuple[list[BlockId], list[BlockId]]:
         """Compare a node's report of the blocks ``first`` to ``last`` with the block map.
 
-        Incoming and leaving replicas may be there or not, so they never differ.  O(blocks).
+        Returns blocks of no file, and those that are missing, of another length, or new on that
+        node.  Incoming and leaving replicas may be there or not, so they never differ.  O(blocks).
         """
         lengths = {replica.block: replica.stored_length for replica in held}
         doubtful = [
@@ -242,7 +226,7 @@ class BlockMap:
                 unknown.append(block)
             elif known_block.complete and known_block.state(node) is None:
                 doubtful.append(block)
-        return Differences(unknown, doubtful)
+        return unknown, doubtful
 
     def node_lost(self, node: NodeId) -> None:
         """Remove a node and its replicas; does nothing if it is not known.
@@ -262,25 +246,3 @@ class BlockMap:
 
     def is_alive(self, node: NodeId) -> bool:
         return node in self.load
-
-    def check_invariants(self) -> None:
-        loads = dict.fromkeys(self.load, 0)
-        for block, known in self.blocks.items():
-            nodes = known.holders
-            if len(set(nodes)) < len(nodes) or list(known.sound) != sorted(known.sound):
-                raise InvariantError(f"block {block} is on {nodes}: need each once, and in order")
-            for node in nodes:
-                if node not in loads:
-                    raise InvariantError(f"block {block} is on {node}, which is not alive")
-                loads[node] += known.stored_length
-        for node, stored_bytes in loads.items():
-            if stored_bytes != self.load[node]:
-                raise InvariantError(
-                    f"{node} holds {stored_bytes} bytes, but {self.load[node]} are counted"
-                )
-
-    def _touch_needy(self) -> None:
-        """Have replication look at all blocks with too few replicas: a node has joined."""
-        for block, known in self.blocks.items():
-            if known.others or known.replicas < known.wanted:
-                self.touched[block] = None

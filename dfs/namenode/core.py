@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -52,7 +52,6 @@ from railyard.dfs.messages import (
     SetAttributes,
     SetReplication,
     SetSafeMode,
-    StorageReport,
     StoredBlock,
 )
 from railyard.dfs.namenode.blockmap import BlockMap
@@ -61,7 +60,7 @@ from railyard.dfs.namenode.journal import FileBlock, Journal
 from railyard.dfs.namenode.namespace import Namespace
 from railyard.dfs.namenode.openfiles import OpenFile, OpenFiles, closing
 from railyard.dfs.namenode.replication import EndedMove, Moves, Replication, drain_nodes
-from railyard.dfs.namenode.reports import Reports, storage_report
+from railyard.dfs.namenode.reports import Reports
 from railyard.dfs.namenode.restart import REFUSED, Answers, SafeMode
 from railyard.dfs.paths import join_path, parse_path
 from railyard.dfs.placement import NO_HINT, RackAware
@@ -158,7 +157,9 @@ class NameNode:
             MakeFolder: self._make_folder,
             GetSafeMode: lambda *_: self.safe_mode.status(),
             SetSafeMode: self._set_safe_mode,
-            GetStorageReport: self._report_storage,
+            GetStorageReport: lambda _, now_s: self._reports.storage(
+                datanodes.contact_s, now_s, safe_mode=self.safe_mode.on
+            ),
             Remove: once(self._remove),
             MoveFiles: once(self._move_files),
             SetAttributes: files.set_attributes,
@@ -185,7 +186,6 @@ class NameNode:
 
     @property
     def messages(self) -> tuple[type[Message], ...]:
-        """The classes of messages that may come from the wire."""
         return tuple(kind for kind in self._handlers if kind not in (Ticked, FileStored))
 
     def handle(self, message: Message, now_s: float) -> Outcome:
@@ -206,9 +206,6 @@ class NameNode:
 
     def is_being_written(self, file: int) -> bool:
         return file in self._open
-
-    def check_invariants(self) -> None:
-        self.blocks.check_invariants()
 
     # Safe mode -------------------------------------------------------------------------------
     def _check_safe(self, message: Message) -> None:
@@ -241,10 +238,6 @@ class NameNode:
         if not self.safe_mode.on and self.safe_mode.all_registered:  # nobody is waited for
             self._replication.not_before_s = min(self._replication.not_before_s, now_s)
         return done
-
-    def _report_storage(self, _: GetStorageReport, now_s: float) -> StorageReport:
-        contact_s, is_safe = self._datanodes.contact_s, self.safe_mode.on
-        return storage_report(self.blocks, self._nodes, contact_s, now_s, safe_mode=is_safe)
 
     def _enter_safe_mode(self) -> None:
         self._replication.not_before_s = math.inf
@@ -309,43 +302,28 @@ class NameNode:
         return self._moves.begin(inode.blocks[message.number].block, message)
 
     def _file_stored(self, message: FileStored, _: float) -> BlocksStored:
-        lengths, known = message.stored_lengths, self.blocks
         names = parse_path(message.path)
         self._namespace.check_target(names, overwrite=False)
-        if message.nodes:
-            placed = [list(filter(known.is_alive, nodes)) for nodes in message.nodes]
-            for nodes, length in zip(placed, lengths, strict=True):
-                known.load.add(length, nodes)
-        else:
-            placed = self._place(message.path, lengths, message.hint, message.first_racks)
-        first = self._open.new_ids(len(lengths))
-        blocks = tuple([FileBlock(BlockId(first + at), each) for at, each in enumerate(lengths)])
+        first = self._open.new_ids(len(message.stored_lengths))
+        hint, uses = message.hint, Counter[NodeId]()
+        blocks: list[FileBlock] = []
         stored: list[StoredBlock] = []
-        for block, nodes in zip(blocks, placed, strict=True):
-            known.put(block.block, block.stored_length, self._replicas, nodes)
-            stored.append(StoredBlock(block=block.block, nodes=tuple(nodes)))
-        self._namespace.change(self._namespace.put_file, names, self._replicas, blocks, False)
+        for number, length in enumerate(message.stored_lengths):
+            key, block = (message.path, number), BlockId(first + number)
+            if message.nodes:
+                nodes = list(filter(self.blocks.is_alive, message.nodes[number]))
+            else:
+                if message.first_racks:
+                    hint = PlacementHint(racks=((message.first_racks[number],),))
+                loads = self.blocks.load
+                nodes = self._placement.choose(key, self._replicas, loads, uses, hint=hint)
+                uses.update(nodes)
+            self.blocks.put(block, length, self._replicas, nodes)
+            blocks.append(FileBlock(block, length))
+            stored.append(StoredBlock(block=block, nodes=tuple(nodes)))
+        put = self._namespace.put_file
+        self._namespace.change(put, names, self._replicas, tuple(blocks), False)
         return BlocksStored(blocks=tuple(stored))
-
-    def _place(
-        self,
-        path: str,
-        stored_lengths: Sequence[int],
-        hint: PlacementHint,
-        first_racks: Sequence[RackId],
-    ) -> list[list[NodeId]]:
-        """Choose the nodes of all blocks of a file, and add the blocks to their loads."""
-        loads, uses = self.blocks.load, Counter[NodeId]()
-        placed: list[list[NodeId]] = []
-        for number, stored_length in enumerate(stored_lengths):
-            block = (path, number)
-            if first_racks:
-                hint = PlacementHint(racks=((first_racks[number],),))
-            nodes = self._placement.choose(block, self._replicas, loads, uses, hint=hint)
-            loads.add(stored_length, nodes)
-            uses.update(nodes)
-            placed.append(nodes)
-        return placed
 
     # Helpers ---------------------------------------------------------------------------------
     def _ticked(self, _: Ticked, now_s: float) -> None:

@@ -23,7 +23,6 @@ from railyard.dfs.messages import (
     BlockReplicated,
     BlockReport,
     DataNodeHeartbeat,
-    DeleteDamaged,
     DeleteReplicas,
     Finding,
     RegisterAgain,
@@ -39,7 +38,7 @@ from railyard.dfs.namenode.blockmap import IN_DOUBT, BlockMap, State
 from railyard.dfs.namenode.replication import Moves, Replication
 
 #: A command about replicas on one node.
-ReplicaCommand = ReplicateBlock | DeleteReplicas | DeleteDamaged | VerifyReplica
+ReplicaCommand = ReplicateBlock | DeleteReplicas | VerifyReplica
 #: A replica that is still doubtful is verified again after this time.
 VERIFY_AGAIN_S = 30.0
 #: {finding: (the states that it changes, the new state)}
@@ -58,10 +57,7 @@ class DataNodeCommand(msgspec.Struct, frozen=True, gc=False):
 
 
 class DataNodes:
-    """Keeps the block map up to date, and has the commands that the driver has yet to send.
-
-    Each method with a message or fact handles that class.
-    """
+    """Keeps the block map up to date by messages and facts; has the commands to be sent yet."""
 
     def __init__(
         self,
@@ -100,18 +96,15 @@ class DataNodes:
 
     # Commands --------------------------------------------------------------------------------
     def take_commands(self) -> tuple[DataNodeCommand, ...]:
-        """Return the pending commands, which count as sent."""
         taken, self._commands = tuple(self._commands), []
         return taken
 
     def send(self, commands: Iterable[ReplicaCommand]) -> None:
-        """Send commands, each to the DataNode that serves the node it names."""
         for command in commands:
             node = command.source if isinstance(command, ReplicateBlock) else command.node
             self._commands.append(DataNodeCommand(self._nodes[node], command))
 
     def delete(self, replicas: Collection[tuple[NodeId, BlockId]]) -> None:
-        """Send one ``DeleteReplicas`` per node for ``replicas``, pairs of (node, block)."""
         by_node: dict[NodeId, list[BlockId]] = {}
         for node, block in replicas:
             by_node.setdefault(node, []).append(block)
@@ -159,7 +152,6 @@ class DataNodes:
             self._lose(self._alive_in(rack))
 
     def report(self, message: BlockReport, now_s: float) -> None:
-        """Compare a block report with the block map, and have differing replicas verified."""
         self.check_node(message.node)
         if not self._blocks.is_alive(message.node):
             return  # it will register again, with all its replicas
@@ -223,7 +215,6 @@ class DataNodes:
 
     # Doubts ----------------------------------------------------------------------------------
     def doubt(self, block: BlockId, node: NodeId, now_s: float) -> None:
-        """Make a replica suspect, on a node that is alive, and have it verified."""
         self._blocks.set_replica(block, node, "suspect")
         self._verify_at(block, node, now_s)
 

@@ -10,12 +10,11 @@ Block locations are not in it: the DataNodes report them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
-from railyard.cluster.ids import NodeId
-from railyard.dfs.messages import BlockId, PlacementHint
+from railyard.dfs.messages import BlockId, CreateFile
 
 #: The inode of "/".
 ROOT = 0
@@ -43,7 +42,7 @@ class Attributes(msgspec.Struct, frozen=True, array_like=True, gc=False):
     block_bytes: int = 0  #: of a file's block, at most; 0 = the topology's
 
 
-class Inode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Inode(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """A file or folder.  Immutable: a change replaces it."""
 
     number: int
@@ -70,22 +69,13 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a file was opened with for writing."""
 
     number: int
-    path: str  #: as listings show it
-    names: tuple[str, ...]  #: the names of the path
-    replication: int
-    writer: NodeId | None
-    overwrite: bool
-    hint: PlacementHint
-    owner: str = ""  #: "" = the namespace's
-    permission: int | None = None
-    block_bytes: int = 0  #: of a block, at most; 0 = the topology's
+    how: CreateFile  #: with its path as listings show it, and its replication
     #: the file as it was when it was opened again, and how many of its blocks stay; None: a new one
     reopened: Inode | None = None
     kept: int = 0
 
     @property
     def kept_blocks(self) -> tuple[FileBlock, ...]:
-        """The blocks that stay before those that are written."""
         return () if self.reopened is None else self.reopened.blocks[: self.kept]
 
 
@@ -126,11 +116,12 @@ class Loaded(NamedTuple):
     answers: list[AnswerChange]  #: the oldest first
 
 
-class Journal(Protocol):
-    """Stores committed changes."""
+class Journal:
+    """Stores committed changes; this one stores nothing, for the simulator and tests."""
 
     def load(self) -> Loaded:
         """Count a start; return all that is stored."""
+        return Loaded(0, [], [], [])
 
     def commit(self, changes: Iterable[Change], notes: Sequence[Note] = ()) -> None:
         """Store these, all or none; they survive the process once this returns.
@@ -140,16 +131,3 @@ class Journal(Protocol):
 
     def note(self, notes: Sequence[Note]) -> None:
         """Store these, all or none; they survive the process, and maybe not a power cut."""
-
-
-class NoJournal:
-    """A journal that stores nothing, for the simulator and tests."""
-
-    def load(self) -> Loaded:
-        return Loaded(0, [], [], [])
-
-    def commit(self, changes: Iterable[Change], notes: Sequence[Note] = ()) -> None:
-        """Do nothing."""
-
-    def note(self, notes: Sequence[Note]) -> None:
-        """Do nothing."""

@@ -44,10 +44,7 @@ _NOTHING: dict[str, int] = {}
 
 
 class Namespace:
-    """Inodes by number and by path.
-
-    ``owner`` has all files of which nobody says whose they are.
-    """
+    """Inodes by number and by path; ``owner`` has all of which nobody says whose they are."""
 
     def __init__(
         self, journal: Journal, inodes: Iterable[Inode], owner: str = "", now_s: float = 0.0
@@ -83,14 +80,12 @@ class Namespace:
         return self._inodes.get(number)
 
     def get(self, path: str) -> Inode:
-        """Return the inode at ``path``; raises ``PeerError`` if there is none."""
         inode = self.find(path)
         if inode is None:
             raise PeerError(f"{path}: no such file or folder", MISSING)
         return inode
 
     def entries(self, inode: Inode) -> int:
-        """How many entries a folder has; 0 for a file."""
         return len(self._children.get(inode.number, _NOTHING))
 
     def children(self, folder: Inode) -> list[Inode]:
@@ -266,15 +261,7 @@ class Namespace:
 
     def _rename(self, inode: Inode, parent: int, name: str) -> None:
         """Move an inode to an existing folder in which the name is free."""
-        moved = Inode(
-            number=inode.number,
-            parent=parent,
-            name=name,
-            folder=inode.folder,
-            replication=inode.replication,
-            blocks=inode.blocks,
-            attributes=inode.attributes,
-        )
+        moved = msgspec.structs.replace(inode, parent=parent, name=name)
         self._before.setdefault(inode.number, inode)
         del self._children[inode.parent][inode.name]
         self._inodes[inode.number] = moved
@@ -283,7 +270,6 @@ class Namespace:
         self._touch(parent)
 
     def _touch(self, number: int) -> None:
-        """A folder's entries have changed: note when."""
         folder = self._inodes[number]
         if folder.attributes.modified_s != self.now_s:
             attributes = msgspec.structs.replace(folder.attributes, modified_s=self.now_s)

@@ -29,7 +29,6 @@ from railyard.dfs.messages import (
     FileCompleted,
     FileCreated,
     FileReopened,
-    PlacementHint,
     ReopenFile,
     SetAttributes,
     SetReplication,
@@ -37,7 +36,6 @@ from railyard.dfs.messages import (
 from railyard.dfs.namenode.blockmap import BlockMap
 from railyard.dfs.namenode.datanodes import DataNodes
 from railyard.dfs.namenode.journal import (
-    Attributes,
     FileBlock,
     Inode,
     Journal,
@@ -50,7 +48,7 @@ from railyard.dfs.namenode.journal import (
 from railyard.dfs.namenode.namespace import Namespace
 from railyard.dfs.namenode.reports import status_of
 from railyard.dfs.namenode.restart import Answers, NotYet, SafeMode
-from railyard.dfs.paths import BUSY, IS_FOLDER, MISSING, parse_path
+from railyard.dfs.paths import BUSY, IS_FOLDER, MISSING, join_path, parse_path
 from railyard.dfs.placement import RackAware
 
 #: An open file without requests for so long is dropped: its writer counts as dead.
@@ -69,10 +67,7 @@ class OpenFile(msgspec.Struct, kw_only=True, gc=False):
 
 
 class OpenFiles:
-    """Handles the messages of writers, and of those who change files; has all open files.
-
-    Each method with a message handles that class.
-    """
+    """Handles the messages of writers, and of those who change files; has all open files."""
 
     def __init__(
         self,
@@ -106,7 +101,7 @@ class OpenFiles:
             file = OpenFile(opened=opened, touched_s=now_s, blocks=lengths)
             self._files[opened.number] = file
             for block, length in lengths.items():
-                self._blocks.begin(block, length, opened.replication, ())
+                self._blocks.begin(block, length, opened.how.replication, ())
 
     def new_ids(self, count: int = 1) -> int:
         """The first of so many ids, of files or blocks, that follow one another."""
@@ -118,14 +113,13 @@ class OpenFiles:
         return number in self._files
 
     def path_of(self, number: int) -> str:
-        return self._files[number].opened.path if number in self._files else ""
+        return self._files[number].opened.how.path if number in self._files else ""
 
     def below(self, path: str) -> list[OpenFile]:
-        names = parse_path(path)
-        return [f for f in self._files.values() if f.opened.names[: len(names)] == names]
+        within = join_path((*parse_path(path), ""))
+        return [f for f in self._files.values() if f"{f.opened.how.path}/".startswith(within)]
 
     def drop(self, files: Iterable[OpenFile]) -> None:
-        """Drop open files that the journal has not any more."""
         for file in files:
             self._files.pop(file.opened.number, None)
             self._datanodes.forget(file.blocks)
@@ -136,7 +130,6 @@ class OpenFiles:
             self.drop(files)
 
     def give_up_abandoned(self, now_s: float) -> None:
-        """Drop the open files that have had no request for ``WRITER_PATIENCE_S``."""
         oldest_s = now_s - WRITER_PATIENCE_S
         self.give_up([file for file in self._files.values() if file.touched_s < oldest_s])
 
@@ -152,18 +145,9 @@ class OpenFiles:
         if message.stored_block_bytes > self._block_bytes_max:
             right = f"at most {self._block_bytes_max}, the topology's"
             raise PeerError(f"blocks of {message.stored_block_bytes} bytes: need {right}")
-        opened = Opened(
-            number=self.new_ids(),
-            path=message.path.removesuffix("/"),
-            names=names,
-            replication=message.replication or self._replication,
-            writer=message.writer,
-            overwrite=message.overwrite,
-            hint=message.hint,
-            owner=message.owner,
-            permission=message.permission,
-            block_bytes=message.stored_block_bytes,
-        )
+        replication = message.replication or self._replication
+        how = msgspec.structs.replace(message, path=join_path(names), replication=replication)
+        opened = Opened(number=self.new_ids(), how=how)
         file = OpenFile(opened=opened, touched_s=now_s)
         notes = [OpenFileChange(opened.number, opened)]
         length, first = message.first_stored_length, None
@@ -174,8 +158,8 @@ class OpenFiles:
         self._files[opened.number] = file
         return FileCreated(
             file=opened.number,
-            stored_block_bytes=self._block_bytes(opened),
-            replication=opened.replication,
+            stored_block_bytes=self._block_bytes(how.stored_block_bytes),
+            replication=replication,
             first=first,
         )
 
@@ -187,23 +171,18 @@ class OpenFiles:
             why = f"need at most its length, {inode.stored_length} bytes"
             raise PeerError(f"{message.path}: cannot be cut to {length} bytes: {why}")
         kept = self._kept(inode, length)
-        opened = Opened(
-            number=self.new_ids(),
+        how = CreateFile(
             path=self._namespace.path_of(inode),
-            names=parse_path(message.path),
-            replication=inode.replication,
             writer=message.writer,
-            overwrite=True,
-            hint=PlacementHint(),
-            block_bytes=inode.attributes.block_bytes,
-            reopened=inode,
-            kept=len(kept),
+            replication=inode.replication,
+            stored_block_bytes=inode.attributes.block_bytes,
         )
+        opened = Opened(number=self.new_ids(), how=how, reopened=inode, kept=len(kept))
         answer = FileReopened(
             file=opened.number,
             stored_length=inode.stored_length,
             kept_stored_length=sum(block.stored_length for block in kept),
-            stored_block_bytes=self._block_bytes(opened),
+            stored_block_bytes=self._block_bytes(how.stored_block_bytes),
         )
         self._journal.note([OpenFileChange(opened.number, opened), *self._answers.changes(answer)])
         self._files[opened.number] = OpenFile(opened=opened, touched_s=now_s)
@@ -223,10 +202,10 @@ class OpenFiles:
             length = unused.pop(stored.block, None)
             if length is None:
                 why = f"block {stored.block} is not one of its blocks, or given twice"
-                raise PeerError(f"{file.opened.path}: {why}")
+                raise PeerError(f"{file.opened.how.path}: {why}")
             if not any(map(self._blocks.is_alive, stored.nodes)):
                 why = f"block {stored.block} was written to no node that is alive"
-                raise self._refusal(f"{file.opened.path}: {why}", now_s)
+                raise self._refusal(f"{file.opened.how.path}: {why}", now_s)
             blocks.append(FileBlock(stored.block, length))
         answer, freed = self._namespace.change(
             self._put, file.opened, tuple(blocks), notes=closing([file])
@@ -323,14 +302,15 @@ class OpenFiles:
         for block in blocks:
             self._blocks.want(block.block, replication)
 
-    def _block_bytes(self, of: Opened | Attributes) -> int:
-        return of.block_bytes or self._block_bytes_max
+    def _block_bytes(self, of_file: int) -> int:
+        return of_file or self._block_bytes_max
 
     def _kept(self, inode: Inode, length: int | None) -> tuple[FileBlock, ...]:
-        """The blocks that stay of a file that is to have another end."""
         kept = inode.blocks
         if length is None:
-            is_full = not kept or kept[-1].stored_length == self._block_bytes(inode.attributes)
+            is_full = not kept or kept[-1].stored_length == self._block_bytes(
+                inode.attributes.block_bytes
+            )
             return kept if is_full else kept[:-1]
         ends = itertools.accumulate(block.stored_length for block in kept)
         return kept[: sum(end <= length for end in ends)]
@@ -344,47 +324,49 @@ class OpenFiles:
         exclude: tuple[NodeId, ...] = (),
         notes: Sequence[Note] = (),
     ) -> BlockAdded:
-        """Allocate a block of an open file and choose its nodes; may raise ``PeerError``."""
-        opened = file.opened
-        if not 0 < stored_length <= self._block_bytes(opened):
-            right = f"1 to {self._block_bytes(opened)} bytes"
+        how, number = file.opened.how, file.opened.number
+        most = self._block_bytes(how.stored_block_bytes)
+        if not 0 < stored_length <= most:
+            right = f"1 to {most} bytes"
             raise PeerError(f"a block of {stored_length} bytes: need {right}")
         nodes = tuple(
             self._placement.choose(
-                (opened.path, len(file.blocks)),
-                opened.replication,
+                (how.path, len(file.blocks)),
+                how.replication,
                 self._blocks.load,
                 file.uses,
-                writer=opened.writer,
+                writer=how.writer,
                 exclude={*exclude, *self._blocks.draining},
-                hint=opened.hint,
+                hint=how.hint,
             )
         )
         if not nodes:
             raise self._refusal("no node is left to write a block to", now_s)
         block = BlockId(self.new_ids())
         dropped = instead_of if instead_of in file.blocks else None
-        more = [*notes, OpenBlockChange(opened.number, block, stored_length)]
+        more = [*notes, OpenBlockChange(number, block, stored_length)]
         if dropped is not None:
-            more.append(OpenBlockChange(opened.number, dropped, None))
+            more.append(OpenBlockChange(number, dropped, None))
         self._journal.note(more)
         if dropped is not None:
             del file.blocks[dropped]
             self._datanodes.forget([dropped])
         file.blocks[block] = stored_length
-        self._blocks.begin(block, stored_length, opened.replication, nodes)
+        self._blocks.begin(block, stored_length, how.replication, nodes)
         file.uses.update(nodes)
         return BlockAdded(block=block, nodes=nodes)
 
     def _put(self, opened: Opened, blocks: tuple[FileBlock, ...]) -> FileCompleted:
+        how = opened.how
         if opened.reopened is None:
-            given = opened.overwrite, opened.owner, opened.permission, opened.block_bytes
-            inode = self._namespace.put_file(opened.names, opened.replication, blocks, *given)
+            given = how.overwrite, how.owner, how.permission, how.stored_block_bytes
+            names = parse_path(how.path)
+            inode = self._namespace.put_file(names, how.replication, blocks, *given)
         else:
             now = self._namespace.numbered(opened.reopened.number)
             if now is None or now.blocks != opened.reopened.blocks:
                 why = "was removed or changed while it was written"
-                raise PeerError(f"{opened.path}: {why}", MISSING)
+                raise PeerError(f"{how.path}: {why}", MISSING)
             inode = self._rewrite(now, (*opened.kept_blocks, *blocks))
         return FileCompleted(status=status_of(self._namespace.path_of(inode), inode))
 

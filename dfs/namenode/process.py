@@ -24,10 +24,8 @@ from railyard.cluster.messaging.transport import Request, Transport
 from railyard.cluster.messaging.wire import Message
 from railyard.cluster.processes import stop_on_sigterm, user_name
 from railyard.dfs.messages import (
-    AbandonFile,
     BlockReplicated,
     BlockReport,
-    CompleteFile,
     CreateFile,
     DataNodeHeartbeat,
     DrainNodes,
@@ -61,21 +59,16 @@ _OF_DATANODES = (
 )
 #: Requests wait so long for DataNodes to register before they are refused.
 HELD_S = 20.0
-_OF_WRITERS = (CreateFile, ReopenFile, CompleteFile, AbandonFile)
 
 
 class GroupCommit:
     """Syncs ``journal`` in a thread of ``syncing``, for all changes that wait."""
 
     def __init__(self, journal: SqliteJournal, syncing: Background) -> None:
-        self._journal = journal
+        self.journal = journal
         self._syncing = syncing
         self._held: list[Callable[[], None]] = []  #: waiting for the next sync
         self._running = False
-
-    @property
-    def commits(self) -> int:
-        return self._journal.commits
 
     def hold(self, release: Callable[[], None]) -> None:
         """Call ``release`` once all commits so far are on the disk; in the order of calls."""
@@ -96,7 +89,7 @@ class GroupCommit:
             for release in held:
                 release()
 
-        self._syncing.do(self._journal.sync, ended)
+        self._syncing.do(self.journal.sync, ended)
 
 
 class Writers:
@@ -107,7 +100,6 @@ class Writers:
         self._files: dict[str, set[int]] = {}
 
     def check(self, client: str) -> None:
-        """Raise ``PeerError`` if a client may not create another file."""
         files = self._files.get(client, set())
         if len(files) >= FILES_MAX:
             files = self._files[client] = set(filter(self._is_open, files))
@@ -118,17 +110,10 @@ class Writers:
     def begun(self, client: str, file: int) -> None:
         self._files.setdefault(client, set()).add(file)
 
-    def ended(self, client: str, file: int) -> None:
-        files = self._files.get(client, set())
-        files.discard(file)
-        if not files:
-            self._files.pop(client, None)
-
     def forget(self) -> None:
-        """Drop files that ended in another way, and clients without open files."""
-        for client, files in list(self._files.items()):
-            for file in [file for file in files if not self._is_open(file)]:
-                self.ended(client, file)
+        """Drop files that have ended, and clients without open files."""
+        still = {client: set(filter(self._is_open, files)) for client, files in self._files.items()}
+        self._files = {client: files for client, files in still.items() if files}
 
 
 @dataclass
@@ -193,10 +178,11 @@ class NameNodeServer:
         message = request.message
         if type(message) in _OF_DATANODES:
             self._check_datanode(message, request.peer)
-        client = self._server.sender(request).key if type(message) in _OF_WRITERS else ""
+        client = ""
         if isinstance(message, CreateFile | ReopenFile):
+            client = self._server.sender(request).key
             self._writers.check(client)
-        before = self._commits.commits if self._commits is not None else 0
+        before = self._commits.journal.commits if self._commits is not None else 0
         at_s = self._clock.at_s(now_s())
         outcome = self._core.handle(message, at_s)  # refuses unknown racks
         if isinstance(message, MoveReplica) and outcome.reply is None:
@@ -208,9 +194,9 @@ class NameNodeServer:
                 self._reactor.call_later(0, self._try_held)
         if isinstance(outcome.reply, FileCreated | FileReopened):
             self._writers.begun(client, outcome.reply.file)
-        elif isinstance(message, CompleteFile | AbandonFile):
-            self._writers.ended(client, message.file)
-        if self._commits is not None and (self._commits.commits != before or _comes_again(message)):
+        # What has a token may have been answered before, by a change that is being synced.
+        waits = isinstance(message, OnceOnly) and bool(message.token)
+        if self._commits is not None and (waits or self._commits.journal.commits != before):
             self._commits.hold(functools.partial(self._release, request, outcome))
             return None
         self._send(outcome)
@@ -260,7 +246,6 @@ class NameNodeServer:
         self._try_held()
 
     def _send(self, outcome: Outcome) -> None:
-        """Send an outcome's commands, and the answers of moves that have ended."""
         for each in outcome.commands:
             peer = self._datanodes.get(each.rack)
             if peer is not None:
@@ -268,11 +253,6 @@ class NameNodeServer:
         for moved, answer in outcome.moved:
             for request in self._moving.pop(moved, ()):
                 self._server.reply(request, answer)
-
-
-def _comes_again(message: Message) -> bool:
-    """Whether it may have been answered before, by a change that is being synced."""
-    return isinstance(message, OnceOnly) and bool(message.token)
 
 
 def _senders(kind: type[Message]) -> tuple[str, ...]:

@@ -21,13 +21,13 @@ from railyard.cluster.ids import NodeId, rack_of
 from railyard.cluster.messaging.wire import Refusal
 from railyard.dfs.messages import (
     BlockId,
-    DeleteDamaged,
     DeleteReplicas,
     DrainingNodes,
     DrainNodes,
     MoveReplica,
     ReplicaMoved,
     ReplicateBlock,
+    VerifyReplica,
 )
 from railyard.dfs.namenode.blockmap import Block, BlockMap
 from railyard.dfs.placement import RackAware
@@ -40,7 +40,7 @@ RETRY_S = 1.0
 #: Blocks without a free source that are tried before ``decide`` stops for now.
 _STUCK_MAX = 64
 
-ReplicationCommand = ReplicateBlock | DeleteReplicas | DeleteDamaged
+ReplicationCommand = ReplicateBlock | DeleteReplicas | VerifyReplica
 #: Moves that wait for a free source and are tried after each message.
 _TRIED_MAX = 64
 
@@ -71,10 +71,10 @@ class Replication:
     # What happened ---------------------------------------------------------------------------
     def copied(self, block: BlockId, target: NodeId) -> bool:
         """A copy has succeeded; returns whether such a copy was under way."""
-        if not self._end(block, target):
-            return False
-        self._failed.pop(block, None)
-        return True
+        was_under_way = self._end(block, target)
+        if was_under_way:
+            self._failed.pop(block, None)
+        return was_under_way
 
     def failed(self, block: BlockId, target: NodeId, now_s: float, reason: str) -> None:
         if self._end(block, target):
@@ -91,10 +91,7 @@ class Replication:
                 self._blocks.touched[block] = None
 
     def copy_to(self, block: BlockId, target: NodeId, now_s: float) -> ReplicateBlock | None:
-        """Begin one more copy of a complete block, to a node without one.
-
-        None if all nodes with a replica send as many copies as they may.
-        """
+        """Begin one more copy of a complete block to a new node; None if sources are busy."""
         known = self._blocks.blocks[block]
         source = self._source(known, target)
         if source is None or now_s < self.not_before_s:
@@ -158,12 +155,13 @@ class Replication:
         possible = min(known.wanted, len(self._blocks.load) - len(useless_nodes))
         if not known.sound or len(known.sound) < possible:
             return []
-        commands: list[ReplicationCommand] = []
         for node in corrupt:
             self._blocks.set_replica(block, node, "leaving")
-            command = DeleteDamaged(block=block, stored_length=known.stored_length, node=node)
-            commands.append(command)
-        return commands
+        length = known.stored_length
+        return [
+            VerifyReplica(block=block, stored_length=length, node=node, delete=True)
+            for node in corrupt
+        ]
 
     def _copy(
         self, block: BlockId, known: Block, lacking: int, now_s: float
@@ -258,10 +256,7 @@ class Moves:
         return bool(self._waiting or self._drops or self._ended)
 
     def begin(self, block: BlockId, request: MoveReplica) -> ReplicaMoved | None:
-        """Begin to move a block; returns the answer if there is nothing to copy.
-
-        Raises ``PeerError`` if it can't be moved.
-        """
+        """Begin to move a block, or raise ``PeerError``; the answer if there is nothing to copy."""
         target, known = request.target, self._blocks.blocks[block]
         where = f"{request.path}: block {request.number}"
         if not self._blocks.is_alive(target):
@@ -296,7 +291,6 @@ class Moves:
         return commands
 
     def copied(self, block: BlockId, target: NodeId) -> None:
-        """A copy has succeeded; if it was for a move, the old replica is dropped."""
         requests = self._moves.pop((block, target), [])
         if requests:
             known = self._blocks.blocks[block]
@@ -334,10 +328,7 @@ class Moves:
 
 # Draining -----------------------------------------------------------------------------------------
 def drain_nodes(blocks: BlockMap, nodes: Collection[NodeId], message: DrainNodes) -> DrainingNodes:
-    """Empty these of the topology's ``nodes``.  O(blocks).
-
-    Raises ``PeerError`` for one that can't be spared.
-    """
+    """Empty these nodes; ``PeerError`` for one that can't be spared.  O(blocks)."""
     for node in message.nodes:
         if node not in nodes:
             raise PeerError(f"{node} is no node of this cluster")

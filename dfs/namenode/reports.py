@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.dfs.messages import (
@@ -22,44 +22,6 @@ from railyard.dfs.messages import (
 from railyard.dfs.namenode.blockmap import Block, BlockMap
 from railyard.dfs.namenode.journal import FileBlock, Inode
 from railyard.dfs.namenode.namespace import Namespace
-
-
-def storage_report(
-    blocks: BlockMap,
-    nodes: Iterable[NodeId],
-    contact_s: Mapping[RackId, float],
-    now_s: float,
-    *,
-    safe_mode: bool,
-) -> StorageReport:
-    """The report on the topology's ``nodes``; ``contact_s``: {rack: time of a heartbeat}."""
-    complete = [block for block in blocks.blocks.values() if block.complete]
-    short = [block for block in complete if 0 < len(block.sound) < block.wanted]
-    missing = [block for block in complete if not block.sound]
-    held = Counter(node for block in blocks.blocks.values() for node in block.holders)
-
-    def storage(node: NodeId) -> NodeStorage:
-        latest_s = contact_s.get(rack_of(node))
-        alive = blocks.is_alive(node)
-        return NodeStorage(
-            node=node,
-            alive=alive,
-            draining=node in blocks.draining,
-            replicas=held[node],
-            stored_bytes=blocks.load[node] if alive else 0,
-            silent_s=None if latest_s is None else max(0.0, now_s - latest_s),
-        )
-
-    return StorageReport(
-        safe_mode=safe_mode,
-        nodes=tuple(map(storage, nodes)),
-        under_replicated=len(short),
-        urgent=sum(len(block.sound) == 1 for block in short),
-        corrupt=sum(bool(block.nodes("corrupt")) for block in complete),
-        missing=len(missing),
-        missing_single=sum(block.wanted == 1 for block in missing),
-        leaving=sum(len(block.nodes("leaving")) for block in complete),
-    )
 
 
 def status_of(path: str, inode: Inode, entries: int = 0) -> FileStatus:
@@ -109,7 +71,7 @@ class Reports:
             blocks=len(blocks),
             stored_bytes=sum(block.stored_length for block in blocks),
             stored_disk_bytes=sum(
-                block.stored_length * self._known(block).replicas for block in blocks
+                block.stored_length * len(self._known(block).holders) for block in blocks
             ),
         )
 
@@ -141,6 +103,38 @@ class Reports:
             missing=tuple(missing),
             under_replicated=tuple(short),
             over_replicated=sum(len(known.nodes("sound")) > known.wanted for _, _, known in blocks),
+        )
+
+    def storage(
+        self, contact_s: Mapping[RackId, float], now_s: float, *, safe_mode: bool
+    ) -> StorageReport:
+        """The state of all nodes and blocks; ``contact_s``: {rack: time of a heartbeat}."""
+        blocks = self._blocks
+        complete = [block for block in blocks.blocks.values() if block.complete]
+        short = [block for block in complete if 0 < len(block.sound) < block.wanted]
+        missing = [block for block in complete if not block.sound]
+        held = Counter(node for block in blocks.blocks.values() for node in block.holders)
+        silent_s = {rack: max(0.0, now_s - latest_s) for rack, latest_s in contact_s.items()}
+        nodes = [
+            NodeStorage(
+                node=node,
+                alive=blocks.is_alive(node),
+                draining=node in blocks.draining,
+                replicas=held[node],
+                stored_bytes=blocks.load.get(node, 0),
+                silent_s=silent_s.get(rack_of(node)),
+            )
+            for node in self._nodes
+        ]
+        return StorageReport(
+            safe_mode=safe_mode,
+            nodes=tuple(nodes),
+            under_replicated=len(short),
+            urgent=sum(len(block.sound) == 1 for block in short),
+            corrupt=sum(bool(block.nodes("corrupt")) for block in complete),
+            missing=len(missing),
+            missing_single=sum(block.wanted == 1 for block in missing),
+            leaving=sum(len(block.nodes("leaving")) for block in complete),
         )
 
     def _status(self, inode: Inode) -> FileStatus:

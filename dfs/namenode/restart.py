@@ -95,10 +95,7 @@ class Answers:
         return handle
 
     def changes(self, answer: object) -> list[AnswerChange]:
-        """What the journal is to note before the request that is being handled is answered.
-
-        The oldest answer makes room for it.
-        """
+        """What the journal is to note first; the oldest answer makes room for the new one."""
         token = self._token
         if not token:
             return []

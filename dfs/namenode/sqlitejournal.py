@@ -29,7 +29,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from railyard.cluster.errors import PeerUnable, UsageError
 from railyard.cluster.files import Reserve, sync_file, sync_folder
@@ -38,10 +37,9 @@ from railyard.dfs.messages import BlockId
 from railyard.dfs.namenode.journal import (
     ROOT,
     AnswerChange,
-    Attributes,
     Change,
-    FileBlock,
     Inode,
+    Journal,
     Loaded,
     Note,
     OpenBlockChange,
@@ -60,18 +58,17 @@ ADVICE = (
     "the NameNode can't be restarted: put back a whole copy of the files, or railyard down, "
     "then write the files again"
 )
-_LAYOUT = 3
+_LAYOUT = 4
 #: Room that the log has on a disk that is full, so that files can be removed: for 100 changes.
 _RESERVE_BYTES = 2**21
-_BLOCKS = msgspec.msgpack.Decoder(tuple[FileBlock, ...])
-_ATTRIBUTES = msgspec.msgpack.Decoder(Attributes)
+_INODE = msgspec.msgpack.Decoder(Inode)
 _OPENED = msgspec.msgpack.Decoder(Opened)
 
 
-def check_log(path: Path, advice: str) -> bool:
+def check_log(path: Path) -> bool:
     """Whether the log at ``path`` is whole; False if its last entry was cut short or is damaged.
 
-    Raises ``UsageError`` with file, byte and ``advice`` if entries follow on what is damaged.
+    Raises ``UsageError`` with file and byte if entries follow on what is damaged.
     """
     try:
         log = path.read_bytes()
@@ -79,80 +76,43 @@ def check_log(path: Path, advice: str) -> bool:
         return True
     if len(log) < _HEADER.size:
         return not log
-    magic, _, page_bytes, _, *rest = _HEADER.unpack_from(log)
-    salts, sums = rest[:2], rest[2:]
-    order = ">u4" if magic & 1 else "<u4"
-    summed = log[: _HEADER.size - 8]
-    if magic & ~1 != _MAGIC or [*_Sums(len(summed)).of(summed, order, (0, 0))] != sums:
+    magic, _, page_bytes, _, *salts, first, second = _HEADER.unpack_from(log)
+    order = ">" if magic & 1 else "<"
+    if magic & ~1 != _MAGIC or _sums(log[: _HEADER.size - 8], order, (0, 0)) != (first, second):
         if len(log) == _HEADER.size:
             return False
-        raise UsageError(f"{path}: byte 0: the log's header is damaged: {advice}")
-    frames = _frames(log, page_bytes, salts)
-    damaged = _first_damaged(frames, order, (sums[0], sums[1]), _SUMMED_BYTES + page_bytes)
-    if damaged is None:
-        return True
-    lost = sum(_FRAME.unpack_from(frame)[1] > 0 for at, frame in frames if at >= damaged)
+        raise UsageError(f"{path}: byte 0: the log's header is damaged: {ADVICE}")
+    sums, damaged_at, lost = (first, second), 0, 0
+    size = _FRAME.size + page_bytes
+    for at in range(_HEADER.size, len(log) - size + 1, size):
+        frame = log[at : at + size]
+        _, commits, *frame_salts, first, second = _FRAME.unpack_from(frame)
+        if frame_salts != salts:
+            continue  # of an earlier log
+        if not damaged_at:
+            sums = _sums(frame[:_SUMMED_BYTES] + frame[_FRAME.size :], order, sums)
+            damaged_at = 0 if sums == (first, second) else at
+        lost += bool(damaged_at and commits)
     if lost > 1:
         what = f"an entry is damaged, and {lost} that were committed are there from it on"
-        raise UsageError(f"{path}: byte {damaged:,}: {what}: {advice}")
-    return False
+        raise UsageError(f"{path}: byte {damaged_at:,}: {what}: {ADVICE}")
+    return not damaged_at
 
 
-def _frames(log: bytes, page_bytes: int, salts: list[int]) -> list[tuple[int, bytes]]:
-    """Each whole frame of this log, not of an earlier one, and where it begins."""
-    size = _FRAME.size + page_bytes
-    starts = range(_HEADER.size, len(log) - size + 1, size)
-    frames = [(at, log[at : at + size]) for at in starts]
-    return [each for each in frames if [*_FRAME.unpack_from(each[1])[2:4]] == salts]
-
-
-def _first_damaged(
-    frames: list[tuple[int, bytes]], order: str, sums: tuple[int, int], size_bytes: int
-) -> int | None:
-    """Where the first frame with a wrong checksum begins; None if all are right."""
-    summing = _Sums(size_bytes)
-    for at, frame in frames:
-        *_, first, second = _FRAME.unpack_from(frame)
-        sums = summing.of(frame[:_SUMMED_BYTES] + frame[_FRAME.size :], order, sums)
-        if sums != (first, second):
-            return at
-    return None
-
-
-class _Sums:
-    """SQLite's checksum of so many bytes: for each two words, s0 += x0 + s1; s1 += x1 + s0.
-
-    That is linear modulo 2^32, so each word has its weight in either sum.
-    """
-
-    def __init__(self, size_bytes: int) -> None:
-        pairs = size_bytes // 8
-        step = np.array([[1, 1], [1, 2]], dtype=np.uint32)
-        weights = np.empty((pairs, 2, 2), dtype=np.uint32)
-        power = np.array([[1, 0], [0, 1]], dtype=np.uint32)
-        for pair in reversed(range(pairs)):
-            weights[pair] = power @ np.array([[1, 0], [1, 1]], dtype=np.uint32)
-            power = power @ step
-        self._weights = weights
-        self._power = power  #: of the sums before
-
-    def of(self, data: bytes, order: str, before: tuple[int, int]) -> tuple[int, int]:
-        """The sums after ``data``, in words of this byte order."""
-        words = np.frombuffer(data, dtype=order).astype(np.uint32).reshape(-1, 1, 2)
-        sums = (self._weights * words).sum(axis=(0, 2), dtype=np.uint32)
-        sums = sums + self._power @ np.array(before, dtype=np.uint32)
-        return int(sums[0]), int(sums[1])
+def _sums(data: bytes, order: str, before: tuple[int, int]) -> tuple[int, int]:
+    """SQLite's checksums after ``data``, in words of this byte order."""
+    first, second = before
+    words = struct.unpack(f"{order}{len(data) // 4}I", data)
+    for even, odd in zip(words[::2], words[1::2], strict=True):
+        first = (first + even + second) & 0xFFFFFFFF
+        second = (second + odd + first) & 0xFFFFFFFF
+    return first, second
 
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS inodes (
     number INTEGER PRIMARY KEY,
-    parent INTEGER NOT NULL,
-    name TEXT NOT NULL,
-    folder INTEGER NOT NULL,
-    replication INTEGER NOT NULL,
-    blocks BLOB NOT NULL,
-    attributes BLOB NOT NULL,
+    inode BLOB NOT NULL,
     checksum INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS open_files (number INTEGER PRIMARY KEY, opened BLOB NOT NULL);
@@ -168,12 +128,12 @@ CREATE TABLE IF NOT EXISTS answers (
     answer BLOB NOT NULL
 );
 CREATE TABLE IF NOT EXISTS about (starts INTEGER NOT NULL, layout INTEGER NOT NULL);
-INSERT INTO about SELECT 0, 3 WHERE NOT EXISTS (SELECT * FROM about);
+INSERT INTO about SELECT 0, 4 WHERE NOT EXISTS (SELECT * FROM about);
 """
 
 
-class SqliteJournal:
-    """A ``dfs.namenode.journal.Journal`` in an SQLite file.
+class SqliteJournal(Journal):
+    """The journal in an SQLite file.
 
     With ``lasting``, ``load`` syncs the number of starts, so that no id is used twice even after a
     power cut.
@@ -187,7 +147,7 @@ class SqliteJournal:
         self._reserve: Reserve | None = None  #: room for the log, on a disk that is full
         self._lock = _lock(path)
         try:
-            if not check_log(path.with_name(f"{path.name}-wal"), ADVICE):
+            if not check_log(path.with_name(f"{path.name}-wal")):
                 log.warning("%s: its last entry was cut short: left out", path)
             self._database = sqlite3.connect(path, isolation_level=None)
             with self._explained():
@@ -215,7 +175,10 @@ class SqliteJournal:
         try:
             yield
         except sqlite3.OperationalError as error:
-            raise PeerUnable(f"the journal cannot be written: {self._cause(error)}") from error
+            cause = f"{error} ({error.sqlite_errorname})"
+            if error.sqlite_errorcode == sqlite3.SQLITE_FULL:  # but no limit on file sizes
+                cause = cause_of(OSError(errno.ENOSPC, ""), self._path)
+            raise PeerUnable(f"the journal cannot be written: {cause}") from error
         except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
             raise self._damaged(error) from None
 
@@ -232,26 +195,12 @@ class SqliteJournal:
             raise UsageError(f"{self._path}: a journal of layout {layout}: need layout {_LAYOUT}")
 
     def _inodes(self) -> list[Inode]:
-        rows = self._database.execute(
-            "SELECT number, parent, name, folder, replication, blocks, attributes, checksum"
-            " FROM inodes ORDER BY number"
-        )
+        rows = self._database.execute("SELECT * FROM inodes ORDER BY number")
         inodes: list[Inode] = []
-        for *row, checksum in rows:
-            if _checksum(row) != checksum:
-                raise self._damaged(f"inode {row[0]} has the wrong checksum")
-            number, parent, name, folder, replication, blocks, attributes = row
-            inodes.append(
-                Inode(
-                    number=number,
-                    parent=parent,
-                    name=name,
-                    folder=bool(folder),
-                    replication=replication,
-                    blocks=_BLOCKS.decode(blocks),
-                    attributes=_ATTRIBUTES.decode(attributes),
-                )
-            )
+        for number, packed, checksum in rows:
+            if zlib.crc32(packed) != checksum:
+                raise self._damaged(f"inode {number} has the wrong checksum")
+            inodes.append(_INODE.decode(packed))
         folders = {ROOT, *[inode.number for inode in inodes if inode.folder]}
         for inode in inodes:
             if inode.parent not in folders:
@@ -269,10 +218,7 @@ class SqliteJournal:
         self._write((), notes)
 
     def sync(self) -> None:
-        """Wait until all commits so far are on the disk; raises ``OSError``.
-
-        May run in another thread while more is committed, but only one at a time.
-        """
+        """Wait until all commits so far are on the disk: in any thread, one at a time."""
         sync_file(self._log())
 
     def _log(self) -> int:
@@ -294,12 +240,6 @@ class SqliteJournal:
             self._log_file = None
         os.close(self._lock)
 
-    def _cause(self, error: sqlite3.OperationalError) -> str:
-        """The cause for people; SQLite recognizes a full disk, but not a limit on file sizes."""
-        if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
-            return cause_of(OSError(errno.ENOSPC, ""), self._path)
-        return f"{error} ({error.sqlite_errorname})"
-
     def _opened(self) -> list[tuple[Opened, dict[BlockId, int]]]:
         lengths: dict[int, dict[BlockId, int]] = {}
         rows = self._database.execute("SELECT file, block, stored_length FROM open_blocks")
@@ -313,20 +253,19 @@ class SqliteJournal:
         return [AnswerChange(number, token, answer) for number, token, answer in rows]
 
     def _write(self, changes: Iterable[Change], notes: Sequence[Note]) -> None:
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
-            for change in changes:
-                self._write_inode(change)
-            for note in notes:
-                self._write_note(note)
-            self._database.execute("COMMIT")
-            self._keep_reserve()
-        except BaseException as error:
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-            if isinstance(error, sqlite3.OperationalError):  # the disk's fault, not ours
-                raise PeerUnable(f"the journal cannot be written: {self._cause(error)}") from error
-            raise
+        with self._explained():
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                for change in changes:
+                    self._write_inode(change)
+                for note in notes:
+                    self._write_note(note)
+                self._database.execute("COMMIT")
+                self._keep_reserve()
+            except BaseException:
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+                raise
 
     def _write_note(self, note: Note) -> None:
         execute = self._database.execute
@@ -348,32 +287,16 @@ class SqliteJournal:
                 execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (number, token, answer))
 
     def _write_inode(self, change: Change) -> None:
-        inode = change.inode
-        if inode is None:
+        if change.inode is None:
             self._database.execute("DELETE FROM inodes WHERE number = ?", (change.number,))
             return
-        row = (
-            inode.number,
-            inode.parent,
-            inode.name,
-            int(inode.folder),
-            inode.replication,
-            msgspec.msgpack.encode(inode.blocks),
-            msgspec.msgpack.encode(inode.attributes),
-        )
-        insert = "INSERT OR REPLACE INTO inodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-        self._database.execute(insert, (*row, _checksum(row)))
-
-
-def _checksum(row: Sequence[object]) -> int:
-    return zlib.crc32(msgspec.msgpack.encode(row))
+        packed = msgspec.msgpack.encode(change.inode)
+        row = change.number, packed, zlib.crc32(packed)
+        self._database.execute("INSERT OR REPLACE INTO inodes VALUES (?, ?, ?)", row)
 
 
 def _lock(path: Path) -> int:
-    """Take the lock beside a journal, which the kernel gives up when this process is dead.
-
-    Raises ``PeerUnable`` while another process has it.
-    """
+    """Take a journal's lock until this process ends; ``PeerUnable`` if another has it."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     lock = os.open(path.with_name(f"{path.name}-lock"), flags, 0o600)
     try:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
-from railyard.cluster.errors import NotDone, PeerLost, Refused, shortened
+from railyard.cluster.errors import PeerLost, Refused, shortened
 from railyard.dfs.paths import (
     BAD_PATH,
     BUSY,
@@ -76,7 +76,6 @@ class RemoteError(Exception):
         self.exception = exception
 
     def as_json(self) -> dict[str, dict[str, str]]:
-        """What clients get."""
         package = _PACKAGES.get(self.exception, "java.io")
         name = _WITHIN.get(self.exception, f"{package}.{self.exception}")
         return {
@@ -88,7 +87,6 @@ class RemoteError(Exception):
         }
 
     def response(self) -> web.Response:
-        """The answer that says so."""
         return web.json_response(self.as_json(), status=self.status)
 
 
@@ -106,8 +104,6 @@ def remote_error(error: Exception) -> RemoteError | None:
     """What a client gets for an error of ours; None for one that is a defect."""
     if isinstance(error, RemoteError):
         return error
-    if isinstance(error, NotDone) and error.kind not in _KINDS:
-        return RemoteError(403, "IOException", str(error))
     if isinstance(error, Refused):
         if error.kind == MISSING:
             return missing(str(error))
@@ -115,10 +111,9 @@ def remote_error(error: Exception) -> RemoteError | None:
         return RemoteError(status, exception, str(error))
     if isinstance(error, web.RequestPayloadError):
         return RemoteError(400, "IOException", "the body is malformed, or ends too early")
-    if isinstance(error, PeerLost):
-        return RemoteError(403, "RetriableException", str(error))
-    if isinstance(error, BlockUnavailable):
-        return RemoteError(403, "IOException", str(error))
+    if isinstance(error, PeerLost | BlockUnavailable):
+        passes = isinstance(error, PeerLost)
+        return RemoteError(403, "RetriableException" if passes else "IOException", str(error))
     return None
 
 

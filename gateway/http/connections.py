@@ -88,7 +88,6 @@ class Connection(web.RequestHandler):
     _body: StreamReader | None = None  #: of the request that came last
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come."""
         if self._body is not None and self._body.is_eof() and not self._messages:
             self._line_comes, self._body = True, None
         if self._line_comes:
@@ -164,8 +163,7 @@ _TOO_MANY = _answer(
     RemoteError(503, "RetriableException", "there are too many connections: try again later"),
 )
 _NOT_YOURS = _answer(
-    "403 Forbidden",
-    RemoteError(403, "AccessControlException", "the cluster is another user's"),
+    "403 Forbidden", RemoteError(403, "AccessControlException", "the cluster is another user's")
 )
 
 
@@ -179,12 +177,6 @@ def is_of_this_user(connection: socket.socket) -> bool:
 
     ``Unknown`` if the system does not say.
     """
-    user, inode = _owner(connection)
-    return bool(inode) and user in (os.geteuid(), 0)
-
-
-def _owner(connection: socket.socket) -> tuple[int, int]:
-    """User and inode of the other end; zeros if no process has it."""
     family, peer, own = connection.family, connection.getpeername(), connection.getsockname()
     wanted = (
         struct.pack("=BBBBI", family, socket.IPPROTO_TCP, 0, 0, _ANY_STATE)
@@ -201,8 +193,8 @@ def _owner(connection: socket.socket) -> tuple[int, int]:
         raise Unknown(str(error)) from None
     if _HEADER.unpack_from(answer)[1] == _ERROR:
         number = -struct.unpack_from("=i", answer, _HEADER.size)[0]
-        if number == errno.ENOENT:
-            return 0, 0
+        if number == errno.ENOENT:  # no process has it
+            return False
         raise Unknown(os.strerror(number))
     user, inode = _OWNER.unpack_from(answer, _OWNER_AT)
-    return int(user), int(inode)
+    return bool(inode) and user in (os.geteuid(), 0)

@@ -44,9 +44,7 @@ _TEXT_MAX = 3000
 
 
 def guard(
-    access: Access | None = None,
-    pages: Collection[str] = (),
-    others: CrossOrigin | None = None,
+    access: Access | None = None, pages: Collection[str] = (), others: CrossOrigin | None = None
 ) -> Middleware:
     """The check of every request, and the answer to its errors; None: as on the loopback.
 
@@ -210,7 +208,9 @@ class Tokens:
             raise _invalid("it cannot be read") from None
         if not hmac.compare_digest(password, self._password(identifier)):
             raise _invalid("it is not of this gateway, or of before its last start")
-        token = _token(identifier)
+        data = BytesIO(identifier[1:])  # what follows the version
+        owner, renewer, _ = (_read_sized(data).decode() for _ in range(3))
+        token = Token(owner, renewer, *(_read_number(data) for _ in range(3)))
         if token.number in self._cancelled:
             raise _invalid("it was cancelled")
         if now_ms >= token.ends_ms:
@@ -238,13 +238,6 @@ class Tokens:
 
     def _password(self, identifier: bytes) -> bytes:
         return hmac.digest(self._key, identifier, "sha1")
-
-
-def _token(identifier: bytes) -> Token:
-    """What one of our own identifiers says."""
-    data = BytesIO(identifier[1:])
-    owner, renewer, _ = (_read_sized(data).decode() for _ in range(3))
-    return Token(owner, renewer, *(_read_number(data) for _ in range(3)))
 
 
 def _invalid(why: str) -> RemoteError:

@@ -16,6 +16,7 @@ import msgspec
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import RailyardError, UsageError
+from railyard.cluster.files import NewLines
 from railyard.cluster.ids import job_of
 from railyard.gateway.page.feed import Feed, Row
 from railyard.netemu.model.flows import CircuitChange
@@ -34,6 +35,7 @@ from railyard.resourcemanager.driving.coredriver import core_for
 from railyard.resourcemanager.driving.eventlog import Diverged, events_in, read_log, replay_on
 
 log = logging.getLogger(__name__)
+_encoded = msgspec.json.encode
 #: Rows that the page of a run that goes on gets; with more it would be slow, as with more of one
 #: that has ended.
 ROWS_MAX = 100_000
@@ -183,19 +185,15 @@ def listed(rows: Sequence[bytes]) -> bytes:
     return b"[" + b",".join(rows) + b"]"
 
 
-def _encoded(row: Row) -> bytes:
-    return msgspec.json.encode(row)
-
-
 # A run that goes on ------------------------------------------------------------------------------
 class EventTail:
     """The rows of a log of events that is being written."""
 
     def __init__(self, path: Path, config: ClusterConfig) -> None:
         self._path = path
+        self._lines = NewLines(path)
         self._config = config
         self._line = 1  #: number of the next line
-        self._offset = 0  #: of the next line in the file
         self._made: tuple[Core, Feed] | None = None
         self._over = False
 
@@ -207,7 +205,11 @@ class EventTail:
             core = core_for(self._config)
             self._made = core, Feed(core)
         core, feed = self._made
-        first, lines, more = self._next_lines()
+        lines = self._lines.read(_READ_BYTES)
+        more = sum(map(len, lines)) >= _READ_BYTES
+        first, self._line = self._line, self._line + len(lines)
+        if first == 1 and lines:  # what the core was made with
+            first, lines = 2, lines[1:]
         events = events_in(self._path, [line.decode() for line in lines], first)
         try:
             for step in replay_on(core, self._path, events, first):
@@ -217,24 +219,6 @@ class EventTail:
             log.warning("the page shows nothing after this: %s", error)
             return [*feed.drain(), [0, "note", f"what follows cannot be shown: {error}"]], False
         return feed.drain(), more
-
-    def _next_lines(self) -> tuple[int, list[bytes], bool]:
-        """The number of the first of some lines with events, these, and whether there are more."""
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                lines = file.readlines(_READ_BYTES)
-        except FileNotFoundError:
-            return self._line, [], False
-        more = sum(map(len, lines)) >= _READ_BYTES
-        if lines and not lines[-1].endswith(b"\n"):
-            lines.pop()  # not whole yet; it may even be written anew
-        first = self._line
-        self._line += len(lines)
-        self._offset += sum(map(len, lines))
-        if first == 1 and lines:  # what the core was made with
-            first, lines = 2, lines[1:]
-        return first, lines, more
 
 
 # A run that has ended ----------------------------------------------------------------------------
@@ -257,7 +241,8 @@ def recorded(events: Path, network: Path, **head: Any) -> RunHistory:
         history.take(feed.drain())
         history.take([[0, "note", f"The run can only be shown up to here: {error}"]])
     history.take(feed.drain())
-    history.take(_network_rows(network))
+    links, circuits = read_samples(network), read_circuits(network)
+    history.take([*map(links_row, links), *map(circuit_row, circuits)])
     return history
 
 
@@ -268,8 +253,3 @@ def events_of(path: Path) -> Path:
         why = "need the folder that run or simulate wrote with --out, or its events.jsonl"
         raise UsageError(f"{path}: {why}")
     return events
-
-
-def _network_rows(network: Path) -> list[Row]:
-    rows = list(map(links_row, read_samples(network)))
-    return rows + list(map(circuit_row, read_circuits(network)))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from railyard.cluster.config import ClusterConfig
+from railyard.cluster.files import NewLines
 from railyard.cluster.messaging.access import GATEWAY
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import now_s
@@ -70,7 +71,6 @@ class Live:
         self._thread = threading.Thread(target=self._run, name="page", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -170,23 +170,16 @@ class Trouble:
     """
 
     def __init__(self, events: Path) -> None:
-        self._events = events
-        self._offset = 0  #: of the next line
+        self._events = NewLines(events)
         self._daemons: dict[str, str] = {}  #: of those that are not well, what is the matter
         self._safe_mode: SafeModeStatus | None = None  #: the NameNode's latest answer
         #: a NameNode that was started again is; any may be put into it by hand
         self.may_be_in_safe_mode = False
 
     def read(self) -> None:
-        """Take the events that have come."""
-        with suppress(OSError), self._events.open("rb") as file:
-            file.seek(self._offset)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    return  # not whole yet
-                self._offset += len(line)
-                with suppress(json.JSONDecodeError):  # cut short by a full disk
-                    self._take(json.loads(line))
+        for line in self._events.read():
+            with suppress(json.JSONDecodeError):  # cut short by a full disk
+                self._take(json.loads(line))
 
     def words(self) -> list[str]:
         """A line for each trouble; none if all is well."""

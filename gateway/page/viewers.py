@@ -46,7 +46,6 @@ class Viewers:
         return len(self._queues)
 
     def publish(self, rows: Sequence[bytes]) -> None:
-        """Send rows to all of them."""
         if rows:
             self._send(_message("rows", listed(rows)))
 
@@ -62,7 +61,6 @@ class Viewers:
             self._send(message)
 
     def close(self) -> None:
-        """Drop all of them."""
         for queue in list(self._queues):
             self._drop(queue)
 
@@ -140,7 +138,6 @@ class Page:
         )
 
     def add_to(self, app: web.Application) -> None:
-        """Route requests here."""
         for path in sorted(PAGES):
             app.router.add_get(path, self._page)
         app.router.add_get("/page/feed", self._viewers.serve)
@@ -161,20 +158,14 @@ class Page:
         if not is_attempt(attempt) or name not in _LOGS:
             why = f"attempt {attempt[:40]!r}, file {name[:40]!r}: need j1.m0.0, and stderr"
             raise RemoteError(400, "BadRequestException", why)
+        path, flags = self._attempts / attempt / name, os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            text = _end_of(self._attempts / attempt / name)
+            with open(os.open(path, os.O_RDONLY | flags), "rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES_MAX))
+                text = file.read(_LOG_BYTES_MAX)
         except OSError:
             return web.Response(status=204)  # no error: simulated attempts never write any
         return web.Response(body=text, content_type="text/plain", charset="utf-8")
 
     async def _shut_down(self, _: web.Application) -> None:
         self._viewers.close()
-
-
-def _end_of(path: Path) -> bytes:
-    """The end of a file; ``OSError`` if there is none, or it is a link."""
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(file, "rb") as opened:
-        size = opened.seek(0, os.SEEK_END)
-        opened.seek(max(0, size - _LOG_BYTES_MAX))
-        return opened.read(_LOG_BYTES_MAX)

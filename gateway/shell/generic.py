@@ -12,7 +12,6 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 from xml.etree import ElementTree
 from xml.parsers import expat
 
@@ -156,7 +155,7 @@ class Generic:
         return web
 
     def _address(self) -> str:
-        of_files = merged(self._files) if self._files else {}
+        of_files = merged(self._files)
         for given, wanted in (
             *((f"-D {name}", self._set.get(name)) for name in DEFAULT_STORE),
             ("-fs", self._once.get("-fs")),
@@ -222,10 +221,8 @@ def _wanted(given: str, wanted: str, known: Callable[[], str]) -> str:
     raise UsageError(f"{given}: {wanted}: need a port to ask another cluster{this}")
 
 
-def _named_folders() -> Iterator[Path]:
-    for name in _FOLDERS:
-        if os.environ.get(name):
-            yield Path(os.environ[name])
+def _named_folders() -> list[Path]:
+    return [Path(os.environ[name]) for name in _FOLDERS if os.environ.get(name)]
 
 
 def _current() -> Path:
@@ -258,22 +255,17 @@ def _token_of(address: str, folder: Path | None) -> str:
 
 
 # Configuration files -----------------------------------------------------------------------------
-class Property(NamedTuple):
-    """A value; one that is final holds against files that are read later."""
-
-    value: str
-    final: bool
-
-
 def merged(files: Iterable[Path]) -> dict[str, str]:
-    """{name: value} of files that are read one after the other; a later value replaces."""
-    properties: dict[str, Property] = {}
+    """{name: value} of files in order; a later value replaces one that was not final."""
+    values: dict[str, str] = {}
+    final: set[str] = set()
     for file in files:
-        for name, new in read_properties(file):
-            old = properties.get(name)
-            if old is None or not old.final:
-                properties[name] = new
-    return {name: each.value for name, each in properties.items()}
+        for name, value, is_final in read_properties(file):
+            if name not in final:
+                values[name] = value
+                if is_final:
+                    final.add(name)
+    return values
 
 
 def expanded(properties: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
@@ -297,8 +289,8 @@ def expanded(properties: Mapping[str, str], known: Mapping[str, str]) -> dict[st
     return made
 
 
-def read_properties(file: Path) -> Iterator[tuple[str, Property]]:
-    """(Name, property) in the order of the file; ``UsageError`` for a file that is none."""
+def read_properties(file: Path) -> Iterator[tuple[str, str, bool]]:
+    """(Name, value, whether it is final) in order; ``UsageError`` for a file that is none."""
     try:
         if not file.is_file():
             raise UsageError(f"{file}: is no file: {_RIGHT}")
@@ -334,7 +326,7 @@ def _check_entities(data: bytes) -> None:
     parser.Parse(data, True)
 
 
-def _property(element: ElementTree.Element) -> Iterator[tuple[str, Property]]:
+def _property(element: ElementTree.Element) -> Iterator[tuple[str, str, bool]]:
     """What a property sets; nothing without a name or a value, as in Hadoop."""
 
     def text(tag: str) -> str | None:
@@ -343,4 +335,4 @@ def _property(element: ElementTree.Element) -> Iterator[tuple[str, Property]]:
 
     name, value, final = text("name"), text("value"), text("final")
     if name is not None and name.strip() and value is not None:
-        yield name.strip(), Property(value, (final or "").strip() == "true")
+        yield name.strip(), value, (final or "").strip() == "true"

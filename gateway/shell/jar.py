@@ -25,11 +25,7 @@ from railyard.gateway.shell.web import Failed, NoGateway, Web
 
 #: {option: key of the request}: those with one value
 _ONE = {
-    "-output": "output",
-    "-mapper": "mapper",
-    "-combiner": "combiner",
-    "-reducer": "reducer",
-    "-partitioner": "partitioner",
+    **{f"-{key}": key for key in ("output", "mapper", "combiner", "reducer", "partitioner")},
     "-inputformat": "input_format",
     "-outputformat": "output_format",
     "-numReduceTasks": "reduces",
@@ -99,12 +95,11 @@ class Shipped(NamedTuple):
 
     @property
     def path(self) -> str:
-        """What stands before #."""
         return self.typed.partition("#")[0]
 
     @property
     def name(self) -> str:
-        """That of the working directory."""
+        """In the working directory."""
         path, _, name = self.typed.partition("#")
         return name or path.rstrip("/").rpartition("/")[2]
 
@@ -129,29 +124,21 @@ class JarOptions:
                 del rest[:count]
             else:
                 self._take(rest.pop(0), rest)
-        needed: dict[str, object] = {"input": self.inputs}
-        needed |= {name: self.request.get(name) for name in ("output", "mapper")}
-        missing = [name for name, value in needed.items() if not value]
+        given = self.request | {"input": self.inputs}
+        missing = [name for name in ("input", "output", "mapper") if not given.get(name)]
         if missing and not self.help:
             raise UsageError(f"Missing required option: {missing[0]}")
 
-    @property
-    def settings(self) -> dict[str, str]:
-        """Those of -D, -jobconf and the files of -conf."""
-        return self.generic.settings()
-
     def _take(self, option: str, rest: list[str]) -> None:
-        entry = OPTIONS.check(option)
-        if entry is _HELP:
+        if OPTIONS.check(option) is _HELP:
             self.help = True
-        elif option in _FLAGS:
+            return
+        if option in _FLAGS:
             self.background |= option == "-background"
-        elif not rest:
+            return
+        if not rest:
             raise UsageError(f"{option}: need a value")
-        else:
-            self._take_value(option, rest.pop(0))
-
-    def _take_value(self, option: str, value: str) -> None:
+        value = rest.pop(0)
         if option in _ONE:
             if _ONE[option] in self.request:
                 raise UsageError(f"{option} {value[:80]}: is given twice: need it once")
@@ -293,38 +280,35 @@ class _Submission:
             "user": self._web.user,
             "input": options.inputs,
             "files": files,
-            "settings": options.settings,
+            "settings": options.generic.settings(),
             "environment": options.environment,
         }
         accepted = self._web.own("POST", "/streaming", request)
-        _log(
-            "INFO", "mapred.FileInputFormat", f"Total input files to process : {accepted['splits']}"
-        )
-        _log("INFO", "impl.YarnClientImpl", f"Submitted application {accepted['application']}")
-        _log("INFO", "mapreduce.Job", f"The url to track the job: {accepted['tracking']}")
-        _log("INFO", "mapreduce.Job", f"Running job: {accepted['job']}")
+        for logger, message in (
+            ("mapred.FileInputFormat", f"Total input files to process : {accepted['splits']}"),
+            ("impl.YarnClientImpl", f"Submitted application {accepted['application']}"),
+            ("mapreduce.Job", f"The url to track the job: {accepted['tracking']}"),
+            ("mapreduce.Job", f"Running job: {accepted['job']}"),
+        ):
+            _log("INFO", logger, message)
         return accepted
 
     def _file(self, shipped: Shipped) -> dict[str, Any]:
-        """A file of the block store if its name or its option says so, otherwise a local one."""
+        """A file of the block store if its name or its option says so, else a local one, put."""
         scheme = uri_of(shipped.path).scheme
         if scheme not in STORES and not shipped.stored:
-            path = self._local(Path(local_path(shipped.path)))
+            local = Path(local_path(shipped.path))
+            if not local.exists():
+                raise UsageError(f"File {local} does not exist, or is not readable.")
+            self._staged += 1
+            path = f"{self._staging}/{self._staged}/{local.resolve().name}"
+            self._put(local, path)
         else:
             path = absolute(shipped.path, self._web.user, self._web.address)
-            if status_of(self._web, path) is None:
+            if not status_of(self._web, path):
                 raise UsageError(f"File {shipped.path} does not exist in the block store.")
         name = shipped.name or posixpath.basename(path)
         return {"path": path, "name": name, "unpacked": shipped.unpacked}
-
-    def _local(self, local: Path) -> str:
-        """Put a local file into the block store; returns where it is there."""
-        if not local.exists():
-            raise UsageError(f"File {local} does not exist, or is not readable.")
-        self._staged += 1
-        path = f"{self._staging}/{self._staged}/{local.resolve().name}"
-        self._put(local, path)
-        return path
 
     def _put(self, local: Path, path: str) -> None:
         if local.is_dir():
@@ -348,7 +332,7 @@ def follow(accepted: dict[str, Any], web: Web) -> int:
                 _show_failure(failure)
         shares = int(100 * job["mapProgress"]), int(100 * job["reduceProgress"])
         progress = " map {}% reduce {}%".format(*shares)
-        if progress != shown and (job["state"] == "RUNNING" or job["state"] == "SUCCEEDED"):
+        if progress != shown and job["state"] in ("RUNNING", "SUCCEEDED"):
             shown = progress
             _log("INFO", "mapreduce.Job", progress)
         if job["state"] != "RUNNING":
@@ -370,12 +354,10 @@ def _figures_of(name: str, web: Web) -> dict[str, Any]:
 
 
 def _ended(accepted: dict[str, Any], job: dict[str, Any]) -> int:
-    name, ok = accepted["job"], job["state"] == "SUCCEEDED"
-    if ok:
-        _log("INFO", "mapreduce.Job", f"Job {name} completed successfully")
-    else:
-        why = f"failed with state {job['state']} due to: {job['reason']}"
-        _log("INFO", "mapreduce.Job", f"Job {name} {why}")
+    ok = job["state"] == "SUCCEEDED"
+    failed = f"failed with state {job['state']} due to: {job['reason']}"
+    how = "completed successfully" if ok else failed
+    _log("INFO", "mapreduce.Job", f"Job {accepted['job']} {how}")
     _log("INFO", "mapreduce.Job", "\n".join(counter_lines(job["counters"])))
     if not ok:
         _log("ERROR", "streaming.StreamJob", "Job not successful!")

@@ -9,13 +9,7 @@ import sys
 import time
 from typing import Any
 
-from railyard.gateway.shell.command import (
-    Command,
-    Misused,
-    letters,
-    options_of,
-    size,
-)
+from railyard.gateway.shell.command import Command, Misused, letters, options_of, size
 from railyard.gateway.shell.paths import Found, Wrong
 
 _QUOTAS = f"{'none':>12} {'inf':>15} {'none':>15} {'inf':>15}"
@@ -71,24 +65,20 @@ class _Table:
         self._widths = [0, 3, 0, 0, 10]
 
     def widen(self, shown: list[Found]) -> None:
-        """Make room for these."""
         for entry in shown:
-            cells = self._cells(entry)
-            self._widths = [
-                max(width, len(cell)) for width, cell in zip(self._widths, cells, strict=True)
-            ]
+            widths = map(len, self._cells(entry))
+            self._widths = list(map(max, self._widths, widths))
 
     def print(self, entry: Found) -> None:
-        """Print a line."""
         if self._command.has("C"):
             print(entry.shown)
             return
         mode, copies, owner, group, length = self._cells(entry)
         _, *widths = self._widths
-        changed_s = entry.status[self._time] / 1000
+        changed = time.localtime(entry.status[self._time] / 1000)
         print(
             f"{mode} {copies:>{widths[0]}} {owner:<{widths[1]}} {group:<{widths[2]}} "
-            f"{length:>{widths[3]}} {_time(changed_s)} {entry.shown}"
+            f"{length:>{widths[3]}} {time.strftime('%Y-%m-%d %H:%M', changed)} {entry.shown}"
         )
 
     def _cells(self, entry: Found) -> tuple[str, str, str, str, str]:
@@ -97,10 +87,6 @@ class _Table:
         mode = ("d" if entry.is_folder else "-") + letters(int(status["permission"], 8))
         length = size(status["length"], self._command.has("h"))
         return mode, copies, status["owner"], status["group"], length
-
-
-def _time(since_1970_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(since_1970_s))
 
 
 def find(command: Command) -> None:
@@ -218,8 +204,7 @@ def _stat(pattern: str, found: Found) -> str:
         "X": read_ms,
         "%": "%",
     }
-    named = rf"%([{''.join(values)}])"
-    return re.sub(named, lambda match: str(values[match[1]]), pattern)
+    return re.sub(rf"%([{''.join(values)}])", lambda match: str(values[match[1]]), pattern)
 
 
 def _utc_time(since_1970_ms: int) -> str:

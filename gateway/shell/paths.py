@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from errno import EEXIST
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from railyard.cluster.errors import UsageError
-from railyard.gateway.shell.web import Failed, Readable, Web, readable
+from railyard.gateway.shell.web import Failed, Web, pieces
 
 #: Schemes of a block store.
 STORES = ("hdfs", "webhdfs")
@@ -46,20 +46,6 @@ def uri_of(typed: str) -> Uri:
     if not path and (scheme or authority):
         path = "/"
     return Uri(scheme, authority, path, match[0])
-
-
-def own_path(typed: str, *own: str) -> str:
-    """The path that a URI names in the block store whose addresses are ``own``.
-
-    ``UsageError`` if it is another store's, or of no block store.
-    """
-    uri = uri_of(typed)
-    if uri.scheme and uri.scheme not in STORES:
-        right = "need a path of the block store: /PATH or hdfs:///PATH"
-        raise UsageError(f'{typed}: No FileSystem for scheme "{uri.scheme}": {right}')
-    if uri.authority and not any(is_same(uri.authority, each) for each in own):
-        raise UsageError(f"{typed}: {uri.authority} is another cluster: {_this(own)}")
-    return uri.path
 
 
 def check_own(given: str, value: str, *own: str) -> None:
@@ -117,9 +103,9 @@ def _has(address: str) -> bool:
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as unused:
             unused.bind((address, 0))
+            return True
     except OSError:
         return False
-    return True
 
 
 def _resolved(host: str, flags: int = 0) -> set[str]:
@@ -151,8 +137,8 @@ class Found:
 
     @cached_property
     def status(self) -> dict[str, Any]:
-        """Its status; {} if there is nothing."""
-        return status_of(self.web, self.path) or {}
+        """{} if there is nothing."""
+        return status_of(self.web, self.path)
 
     @property
     def uri(self) -> str:
@@ -176,7 +162,6 @@ class Found:
         return Found(self.web, shown, path, status)
 
     def entries(self) -> list[Found]:
-        """What is in a folder, by name."""
         statuses = self.web.ask("GET", self.path, "LISTSTATUS")["FileStatuses"]["FileStatus"]
         return [self.below(status["pathSuffix"], status) for status in statuses]
 
@@ -186,17 +171,20 @@ class Found:
         for entry in self.entries() if self.is_folder else ():
             yield from entry.everything()
 
+    def pieces(self, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
+        return pieces(self.web.read(self.path, offset, length))
+
     # As what is copied, or copied to -------------------------------------------------------------
     def make_folder(self) -> None:
         self.web.ask("PUT", self.path, "MKDIRS")
 
     @contextmanager
-    def opened(self) -> Iterator[Readable]:
+    def opened(self) -> Iterator[IO[bytes]]:
         """Its bytes, by a connection of their own: the other one may write them."""
         with closing(self.web.another()) as reader:
-            yield readable(reader.read(self.path))
+            yield reader.read(self.path)
 
-    def write(self, data: Readable, kept: dict[str, Any], *, replaces: bool) -> None:
+    def write(self, data: IO[bytes], kept: dict[str, Any], *, replaces: bool) -> None:
         """Make it of bytes, with the attributes that are kept of another one."""
         if not replaces and self.exists():
             raise FileExistsError(EEXIST, "File exists")
@@ -208,7 +196,6 @@ class Found:
         return self.status
 
     def set_attributes(self, kept: dict[str, Any]) -> None:
-        """Give it those of another one; {}: none."""
         if kept:
             ask, times = self.web.ask, {"modificationtime": kept["modificationTime"]}
             ask("PUT", self.path, "SETPERMISSION", permission=kept["permission"])
@@ -219,19 +206,24 @@ class Found:
 def absolute(typed: str, user: str, *own: str) -> str:
     """The path in the block store; relative ones begin at the user's own folder.
 
-    ``own``: the store's addresses; ``UsageError`` for a path of another.
+    ``own``: the store's addresses; ``UsageError`` for a path of another, or of no block store.
     """
-    path = own_path(typed, *own)
-    return posixpath.normpath(posixpath.join(f"/user/{user}", path)).replace("//", "/")
+    uri = uri_of(typed)
+    if uri.scheme and uri.scheme not in STORES:
+        right = "need a path of the block store: /PATH or hdfs:///PATH"
+        raise UsageError(f'{typed}: No FileSystem for scheme "{uri.scheme}": {right}')
+    if uri.authority and not any(is_same(uri.authority, each) for each in own):
+        raise UsageError(f"{typed}: {uri.authority} is another cluster: {_this(own)}")
+    return posixpath.normpath(posixpath.join(f"/user/{user}", uri.path)).replace("//", "/")
 
 
-def status_of(web: Web, path: str) -> dict[str, Any] | None:
-    """The status of a path; None if there is nothing."""
+def status_of(web: Web, path: str) -> dict[str, Any]:
+    """The status of a path; {} if there is nothing."""
     try:
         return dict(web.ask("GET", path, "GETFILESTATUS")["FileStatus"])
     except Failed as failed:
         if failed.status == 404:
-            return None
+            return {}
         raise
 
 

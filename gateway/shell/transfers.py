@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from errno import EEXIST
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,7 +29,7 @@ from railyard.cluster.fileheads import (
 )
 from railyard.gateway.shell.command import Command
 from railyard.gateway.shell.paths import Found, Wrong, local_path
-from railyard.gateway.shell.web import PIECE_BYTES, Readable, readable
+from railyard.gateway.shell.web import pieces
 
 
 # Reading -----------------------------------------------------------------------------------------
@@ -49,13 +48,13 @@ def text(command: Command) -> None:
 def tail(command: Command) -> None:
     """-tail PATH: its last kilobyte"""
     command.need(1, 1)
-    _print(command, lambda c, f: c.web.read(f.path, max(0, f.status["length"] - 1024)))
+    _print(command, lambda found: found.pieces(max(0, found.status["length"] - 1024)))
 
 
 def head(command: Command) -> None:
     """-head PATH: its first kilobyte"""
     command.need(1, 1)
-    _print(command, lambda c, f: c.web.read(f.path, 0, 1024))
+    _print(command, lambda found: found.pieces(0, 1024))
 
 
 def getmerge(command: Command) -> None:
@@ -69,33 +68,26 @@ def getmerge(command: Command) -> None:
                 is_skipped = command.has("skip-empty-file") and not each.status["length"]
                 if not each.is_folder and not is_skipped:
                     with command.about(each.shown):
-                        file.writelines(_whole(command, each))
+                        file.writelines(each.pieces())
                     file.write(b"\n" if command.has("nl") else b"")
 
 
-Reading = Callable[[Command, Found], Iterator[bytes]]
-
-
-def _whole(command: Command, found: Found) -> Iterator[bytes]:
-    return command.web.read(found.path)
-
-
-def _print(command: Command, reading: Reading = _whole) -> None:
+def _print(command: Command, reading: Callable[[Found], Iterator[bytes]] = Found.pieces) -> None:
     for found in command.files(command.arguments):
         with command.about(found.shown):
-            sys.stdout.buffer.writelines(reading(command, found))
+            sys.stdout.buffer.writelines(reading(found))
     sys.stdout.buffer.flush()
 
 
-def _unpacked(command: Command, found: Found) -> Iterator[bytes]:
+def _unpacked(found: Found) -> Iterator[bytes]:
     """What is in a packed file; any other file as it is."""
-    file = readable(command.web.read(found.path))
+    file = found.web.read(found.path)
     head = file.peek(PACKED_HEAD_BYTES)[:PACKED_HEAD_BYTES]
     ending = ending_of(found.path, head)
     try:
         if not head.startswith(GZIP) and (fault := fault_of(found.path, head)):
             raise NotPacked(fault)
-        yield from unpacked(ending, file) if ending else iter(partial(file.read, PIECE_BYTES), b"")
+        yield from unpacked(ending, file) if ending else pieces(file)
     except NotPacked as error:
         raise OSError(str(error)) from None
 
@@ -136,12 +128,12 @@ class _Local:
     def opened(self) -> contextlib.AbstractContextManager[IO[bytes]]:
         return open(self.path, "rb")
 
-    def write(self, data: Readable, kept: dict[str, Any], *, replaces: bool) -> None:
+    def write(self, data: IO[bytes], kept: dict[str, Any], *, replaces: bool) -> None:
         if not replaces and self.exists():
             raise FileExistsError(EEXIST, "File exists")
         partly = self.path.with_name(f"{self.path.name}._COPYING_")
         with open(partly, "wb") as file:
-            file.writelines(iter(partial(data.read, PIECE_BYTES), b""))
+            file.writelines(pieces(data))
         _Local(str(partly)).set_attributes(kept)
         partly.replace(self.path)
 
@@ -160,7 +152,6 @@ class _Local:
         }
 
     def set_attributes(self, kept: dict[str, Any]) -> None:
-        """Give it the times and the permission of another one; {}: none."""
         if kept:
             self.path.chmod(int(kept["permission"], 8))
             times_ms = kept["accessTime"], kept["modificationTime"]
@@ -229,17 +220,8 @@ def get(command: Command) -> None:
         _copy(command, source, target(source.name))
 
 
-def put(command: Command) -> None:
+def put(command: Command, *, removes: bool = False) -> None:
     """-put [-f] [-p] LOCAL ... PATH; "-": standard input"""
-    _put(command)
-
-
-def move_from_local(command: Command) -> None:
-    """-moveFromLocal [-f] LOCAL ... PATH: put, then remove the local file"""
-    _put(command, removes=True)
-
-
-def _put(command: Command, *, removes: bool = False) -> None:
     sources, typed = _sources_and_target(command, 1)
     target = _destination(command, command.at(typed), len(sources))
     for source in map(_local, sources):
@@ -247,6 +229,11 @@ def _put(command: Command, *, removes: bool = False) -> None:
         _copy(command, source, target(source.name))
         if removes and command.failures == before and source.path.is_file():
             source.path.unlink()
+
+
+def move_from_local(command: Command) -> None:
+    """-moveFromLocal [-f] LOCAL ... PATH: put, then remove the local file"""
+    put(command, removes=True)
 
 
 def move_to_local(_: Command) -> None:
@@ -257,9 +244,9 @@ def move_to_local(_: Command) -> None:
 def append_to_file(command: Command) -> None:
     """-appendToFile LOCAL ... PATH; the file is made if there is none"""
     command.need(1)
-    if len(command.arguments) == 1:
+    *sources, typed = command.arguments
+    if not sources:
         raise Wrong("missing destination argument")
-    sources, typed = _sources_and_target(command, 1)
     locals_ = list(map(_local, sources))
     for local in locals_:
         if not local.exists():

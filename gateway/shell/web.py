@@ -7,11 +7,8 @@ import io
 import json
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import IO, Any
 from urllib.parse import quote, urlencode, urlsplit
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 PIECE_BYTES = 2**20
 
@@ -27,14 +24,6 @@ class Failed(Exception):
 
 class NoGateway(Exception):
     """No gateway is known, or what is there does not answer as one."""
-
-
-class Readable(Protocol):
-    """What a file is written from: an open file, or pieces that come from elsewhere."""
-
-    def read(self, size: int, /) -> bytes:
-        """At most so many bytes, or the next piece; none at the end."""
-        ...
 
 
 class Web:
@@ -69,23 +58,21 @@ class Web:
         data = None if body is None else json.dumps(body).encode()
         return dict(json.loads(self._request(verb, path, data).read()))
 
-    def read(self, path: str, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> io.BufferedReader:
         """The bytes of a file as they arrive."""
         parameters = {"offset": offset} | ({} if length is None else {"length": length})
-        target = self._target(path, "OPEN", parameters)
-        response = self._request("GET", self._second(self._request("GET", target)))
-        while piece := response.read(PIECE_BYTES):
-            yield piece
+        first = self._request("GET", self._target(path, "OPEN", parameters))
+        return io.BufferedReader(self._request("GET", self._second(first)), PIECE_BYTES)
 
     def write(
-        self, path: str, data: Readable, *, append: bool = False, **parameters: object
+        self, path: str, data: IO[bytes], *, append: bool = False, **parameters: object
     ) -> None:
         """Create a file, or append to it."""
         verb, op = ("POST", "APPEND") if append else ("PUT", "CREATE")
         if not append:
             parameters = self.of_new_files | parameters
         first = self._request(verb, self._target(path, op, parameters))
-        self._request(verb, self._second(first), iter(partial(data.read, PIECE_BYTES), b"")).read()
+        self._request(verb, self._second(first), pieces(data)).read()
 
     def another(self) -> Web:
         """A second connection to the same gateway."""
@@ -132,26 +119,6 @@ class Web:
             return NoGateway(f"what is at {self.address} answers {what}")
 
 
-def readable(pieces: Iterator[bytes]) -> io.BufferedReader:
-    """Pieces as a file that is read from its beginning."""
-    return io.BufferedReader(_Pieces(pieces), PIECE_BYTES)
-
-
-class _Pieces(io.RawIOBase):
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        super().__init__()
-        self._pieces = pieces
-        self._left = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        """The next bytes, as many as there are and fit."""
-        target = memoryview(buffer)
-        if not self._left:
-            self._left = memoryview(next(self._pieces, b""))
-        count = min(len(target), len(self._left))
-        target[:count] = self._left[:count]
-        self._left = self._left[count:]
-        return count
+def pieces(file: IO[bytes]) -> Iterator[bytes]:
+    """What is in a file, as it is sent and copied."""
+    return iter(partial(file.read, PIECE_BYTES), b"")

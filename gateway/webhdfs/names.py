@@ -91,13 +91,11 @@ def _content_summary(call: Call, store: DfsClient) -> Answer:
 def _quota_usage(call: Call, store: DfsClient) -> Answer:
     """The same in short; there are no quotas."""
     usage = store.usage(call.path)
-    count, size = usage.files + usage.folders, usage.stored_disk_bytes
-    sizes = {"fileAndDirectoryCount": count, "spaceConsumed": size, "typeQuota": {}}
-    return {"QuotaUsage": sizes | _NO_QUOTAS}
+    counts = {"fileAndDirectoryCount": usage.files + usage.folders, "typeQuota": {}}
+    return {"QuotaUsage": counts | {"spaceConsumed": usage.stored_disk_bytes} | _NO_QUOTAS}
 
 
 def _server_defaults(call: Call, _: DfsClient) -> Answer:
-    """What clients take for granted of new files."""
     return {
         "FsServerDefaults": {
             "blockSize": call.place.stored_block_bytes,
@@ -124,11 +122,10 @@ def _check_access(call: Call, store: DfsClient) -> Answer:
 
 
 def _acl_status(call: Call, store: DfsClient) -> Answer:
-    """Owner and permission; there are no access lists."""
     status = existing(store, call.path)
     return {
         "AclStatus": {
-            "entries": [],
+            "entries": [],  # there are no access lists
             "group": status.group,
             "owner": status.owner,
             "permission": f"{status.permission & 0o777:o}",
@@ -222,7 +219,6 @@ def _blocks(call: Call, store: DfsClient) -> tuple[list[BlockLocation], list[Blo
 
 # Changing ----------------------------------------------------------------------------------------
 def _make_folders(call: Call, store: DfsClient) -> Answer:
-    """Make a folder and its parents."""
     try:
         store.mkdir(call.new_path(), call.user, call.permission())
     except Refused as refused:
@@ -327,16 +323,13 @@ def _not_empty(path: str) -> RemoteError:
 
 
 def _set_permission(call: Call, store: DfsClient) -> Answer:
-    """Change the bits of chmod."""
     permission = call.permission()
-    store.change(
-        SetAttributes(path=call.path, permission=0o755 if permission is None else permission)
-    )
+    permission = 0o755 if permission is None else permission
+    store.change(SetAttributes(path=call.path, permission=permission))
     return None
 
 
 def _set_owner(call: Call, store: DfsClient) -> Answer:
-    """Change owner or group."""
     owner, group = call.text("owner"), call.text("group")
     if owner is None and group is None:
         raise illegal("Both owner and group are empty.")
@@ -363,22 +356,17 @@ def _set_replication(call: Call, store: DfsClient) -> Answer:
 
 
 def _concatenate(call: Call, store: DfsClient) -> Answer:
-    """Move the blocks of files to the end of another."""
-    sources = call.stored_paths("sources")
-    store.change(Concatenate(target=call.path, sources=sources))
+    store.change(Concatenate(target=call.path, sources=call.stored_paths("sources")))
     return None
 
 
 def _truncate(call: Call, store: DfsClient) -> Answer:
-    """Cut a file."""
     length = call.whole("newlength")
     if length is None:
         raise illegal('Invalid value for webhdfs parameter "newlength": need bytes')
-    status = existing(store, call.path)
-    if status.folder:
-        raise RemoteError(404, "FileNotFoundException", f"Path is not a file: {call.path}")
-    if length > status.stored_length:
-        sizes = f"Current size: {status.stored_length}, truncate size: {length}."
+    now = existing_file(store, call.path).stored_length
+    if length > now:
+        sizes = f"Current size: {now}, truncate size: {length}."
         why = f"Cannot truncate to a larger file size. {sizes}"
         raise RemoteError(400, "HadoopIllegalArgumentException", why)
     store.truncate(call.path, length)
@@ -424,6 +412,19 @@ def existing(store: DfsClient, path: str) -> FileStatus:
     if status is None:
         raise missing(path)
     return status
+
+
+def existing_file(store: DfsClient, path: str) -> FileStatus:
+    """The same of a path that must not be a folder's."""
+    status = existing(store, path)
+    if status.folder:
+        raise not_a_file(path)
+    return status
+
+
+def not_a_file(path: str) -> RemoteError:
+    """A folder is there."""
+    return RemoteError(404, "FileNotFoundException", f"Path is not a file: {path}")
 
 
 #: {(verb, operation): what carries it out}

@@ -22,7 +22,7 @@ from railyard.cluster.ids import rack_of
 from railyard.cluster.machine import free_bytes
 from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
-from railyard.dfs.messages import FileStatus, NodeStorage, StorageReport
+from railyard.dfs.messages import CreateFile, NodeStorage, StorageReport
 from railyard.dfs.paths import IS_FOLDER, MISSING
 from railyard.dfs.reader import DfsFile
 from railyard.gateway.http.answers import RemoteError, illegal, json_answer, json_body, missing
@@ -33,6 +33,8 @@ from railyard.gateway.webhdfs.names import (
     check_parent,
     data_address,
     existing,
+    existing_file,
+    not_a_file,
     replication_of,
 )
 from railyard.gateway.webhdfs.parameters import PREFIX, Call, Place
@@ -65,6 +67,7 @@ REFUSED: dict[tuple[str, str], tuple[str, str]] = {
 }
 BYTES_PER_CRC = 512
 _MD5_BYTES = 16
+_md5 = partial(hashlib.md5, usedforsecurity=False)
 #: Flags by which Java programs say how and where a file is written, which are the store's affair.
 _IDLE_FLAGS = {
     "SYNC_BLOCK",
@@ -79,7 +82,11 @@ _ROOT = "/ws/v1/railyard/storage"
 
 
 class WebHdfs:
-    """Answers all requests below ``PREFIX``."""
+    """Answers all requests below ``PREFIX``, and what ``hdfs dfsadmin`` asks.
+
+    HDFS's clients ask the latter, safe mode and a report on the nodes, of the NameNode by RPC, so
+    WebHDFS has no words for them: these requests are Railyard's own.
+    """
 
     def __init__(
         self, stores: Stores, folder: RunFolder, config: ClusterConfig, tokens: Tokens
@@ -95,10 +102,11 @@ class WebHdfs:
         )
 
     def add_to(self, app: web.Application) -> None:
-        """Route requests here."""
-        handle, expect = self._handle, self._expect
-        app.router.add_route("*", PREFIX, handle, expect_handler=expect)
-        app.router.add_route("*", PREFIX + r"/{path:[\s\S]*}", handle, expect_handler=expect)
+        for path in (PREFIX, PREFIX + r"/{path:[\s\S]*}"):
+            app.router.add_route("*", path, self._handle, expect_handler=self._expect)
+        app.router.add_get(_ROOT, self._report)
+        app.router.add_get(f"{_ROOT}/safemode", self._safe_mode)
+        app.router.add_put(f"{_ROOT}/safemode", self._set_safe_mode)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         call = Call(request, self._place)
@@ -136,6 +144,23 @@ class WebHdfs:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         return None
 
+    # The whole block store -----------------------------------------------------------------------
+    async def _report(self, _: web.Request) -> web.Response:
+        report = await self._stores.call(lambda client: client.storage())
+        return json_answer(storage_report(report, free_bytes(self._place.disk)))
+
+    async def _safe_mode(self, _: web.Request) -> web.Response:
+        is_on = await self._stores.call(lambda client: client.is_in_safe_mode())
+        return json_answer({"safeMode": is_on})
+
+    async def _set_safe_mode(self, request: web.Request) -> web.Response:
+        body = await json_body(request)
+        wanted = body.get("safeMode") if isinstance(body, dict) and len(body) == 1 else None
+        if not isinstance(wanted, bool):
+            raise illegal('the body: need JSON such as {"safeMode": true}')
+        is_on = await self._stores.call(lambda client: client.set_safe_mode(wanted))
+        return json_answer({"safeMode": is_on})
+
 
 def _elsewhere(call: Call) -> web.Response:
     """The answer to a first step: where the second one is sent to."""
@@ -149,7 +174,7 @@ def _elsewhere(call: Call) -> web.Response:
 async def _open(call: Call, store: Store) -> web.StreamResponse:
     offset, length = call.whole("offset", 0) or 0, call.whole("length")
     if not call.is_data:
-        status = await store.call(lambda client: _file(client, call.path))
+        status = await store.call(lambda client: existing_file(client, call.path))
         _check_offset(call, offset, status.stored_length)
         return _elsewhere(call)
     file = await store.call(lambda client: _opened(client, call.path))
@@ -185,15 +210,15 @@ async def _create(call: Call, store: Store) -> web.StreamResponse:
         return _elsewhere(call)
 
     def write(client: DfsClient, pieces: Iterator[memoryview]) -> object:
-        created = client.create(
-            path,
-            replication,
-            "OVERWRITE" in flags,
+        how = CreateFile(
+            path=path,
+            replication=replication,
+            overwrite="OVERWRITE" in flags,
             owner=call.user,
             permission=permission,
             stored_block_bytes=block_bytes,
         )
-        return client.fill(path, created, pieces)
+        return client.fill(path, client.create(how), pieces)
 
     await store.take(call.request.content, write)
     location = f"hdfs://{call.request.host}{call.path}"
@@ -226,10 +251,9 @@ async def _append(call: Call, store: Store) -> web.StreamResponse:
 
 async def _get_file_checksum(call: Call, store: Store) -> web.StreamResponse:
     def read(client: DfsClient) -> dict[str, object]:
-        block_bytes = _file(client, call.path).stored_block_bytes
-        checksum = FileChecksum(block_bytes or call.place.stored_block_bytes)
-        checksum.take(_opened(client, call.path).stream())
-        return checksum.as_json()
+        block_bytes = existing_file(client, call.path).stored_block_bytes
+        pieces = _opened(client, call.path).stream()
+        return file_checksum(pieces, block_bytes or call.place.stored_block_bytes)
 
     if call.boolean("noredirect", False) and not call.is_data:
         return _elsewhere(call)
@@ -244,122 +268,64 @@ _BYTES: dict[tuple[str, str], Callable[[Call, Store], Awaitable[web.StreamRespon
 }
 
 
-def _file(client: DfsClient, path: str) -> FileStatus:
-    status = existing(client, path)
-    if status.folder:
-        raise _not_a_file(path)
-    return status
-
-
 def _opened(client: DfsClient, path: str) -> DfsFile:
     try:
         return client.open(path)
     except Refused as refused:
         if refused.kind == IS_FOLDER:
-            raise _not_a_file(path) from None
+            raise not_a_file(path) from None
         raise missing(path) if refused.kind == MISSING else refused from None
 
 
-def _not_a_file(path: str) -> RemoteError:
-    return RemoteError(404, "FileNotFoundException", f"Path is not a file: {path}")
-
-
-class FileChecksum:
-    """The checksum of a file as HDFS has it: MD5-of-MD5s-of-CRC32Cs, of bytes taken in order.
+def file_checksum(pieces: Iterable[memoryview], block_bytes: int) -> dict[str, Any]:
+    """The checksum of a file as HDFS has it: MD5-of-MD5s-of-CRC32Cs.
 
     A CRC32C for each 512 bytes, an MD5 over those of each block, and an MD5 over these, for which
     HDFS takes a buffer of 32, 64, 128 ... bytes with zeros at its end.  Two clusters with blocks of
-    the same length have the same checksum of the same bytes.
+    the same length have the same checksum of the same bytes.  ``bytes`` are in hex, with 4 zero
+    bytes at the end.
     """
-
-    def __init__(self, block_bytes: int) -> None:
-        self._block_bytes = block_bytes
-        self._left = block_bytes  #: bytes until the block ends
-        self._waiting = bytearray()  #: until there are 512, or the block ends
-        self._block = hashlib.md5(usedforsecurity=False)
-        self._blocks: list[bytes] = []
-
-    def take(self, pieces: Iterable[memoryview]) -> None:
-        """Take the next bytes."""
-        for piece in pieces:
-            while len(piece):
-                now, piece = piece[: self._left], piece[self._left :]
-                self._left -= len(now)
-                self._waiting += now
-                self._sum(len(self._waiting) - len(self._waiting) % BYTES_PER_CRC)
-                if not self._left:
-                    self._end_block()
-
-    def as_json(self) -> dict[str, Any]:
-        """The checksum as WebHDFS has it: ``bytes`` in hex, with 4 zero bytes at the end."""
-        if self._left < self._block_bytes:
-            self._end_block()
-        per_crc, kind = (BYTES_PER_CRC, "CRC32C") if self._blocks else (0, "CRC32")  # as HDFS does
-        per_block = self._block_bytes // BYTES_PER_CRC if len(self._blocks) > 1 else 0
-        together = b"".join(self._blocks)
-        buffer = 2 * _MD5_BYTES
-        while buffer < len(together):
-            buffer *= 2
-        digest = hashlib.md5(together.ljust(buffer, b"\0"), usedforsecurity=False).digest()
-        packed = per_crc.to_bytes(4, "big") + per_block.to_bytes(8, "big") + digest
-        return {
-            "FileChecksum": {
-                "algorithm": f"MD5-of-{per_block}MD5-of-{per_crc}{kind}",
-                "bytes": packed.hex() + "00000000",
-                "length": len(packed),
-            }
+    blocks: list[bytes] = []  # the MD5 of each
+    block, missing = _md5(), block_bytes  # of this block: bytes until it ends
+    waiting = bytearray()  # until there are 512, or the block ends
+    for piece in pieces:
+        while len(piece):
+            now, piece = piece[:missing], piece[missing:]
+            missing -= len(now)
+            waiting += now
+            count = len(waiting) - (len(waiting) % BYTES_PER_CRC if missing else 0)
+            block.update(_crcs(waiting[:count]))
+            del waiting[:count]
+            if not missing:
+                blocks.append(block.digest())
+                block, missing = _md5(), block_bytes
+    if missing < block_bytes:
+        block.update(_crcs(waiting))
+        blocks.append(block.digest())
+    per_crc, kind = (BYTES_PER_CRC, "CRC32C") if blocks else (0, "CRC32")  # as HDFS does
+    per_block = block_bytes // BYTES_PER_CRC if len(blocks) > 1 else 0
+    together = b"".join(blocks)
+    buffer = 2 * _MD5_BYTES
+    while buffer < len(together):
+        buffer *= 2
+    packed = per_crc.to_bytes(4, "big") + per_block.to_bytes(8, "big")
+    packed += _md5(together.ljust(buffer, b"\0")).digest()
+    return {
+        "FileChecksum": {
+            "algorithm": f"MD5-of-{per_block}MD5-of-{per_crc}{kind}",
+            "bytes": packed.hex() + "00000000",
+            "length": len(packed),
         }
-
-    def _sum(self, count: int) -> None:
-        """Add the sums of so many of the bytes that wait."""
-        data = memoryview(bytes(self._waiting[:count]))
-        del self._waiting[:count]
-        sums = [
-            crc32c.crc32c(data[at : at + BYTES_PER_CRC]).to_bytes(4, "big")
-            for at in range(0, count, BYTES_PER_CRC)
-        ]
-        self._block.update(b"".join(sums))
-
-    def _end_block(self) -> None:
-        self._sum(len(self._waiting))
-        self._blocks.append(self._block.digest())
-        self._block = hashlib.md5(usedforsecurity=False)
-        self._left = self._block_bytes
+    }
 
 
-# The whole block store ----------------------------------------------------------------------------
-class Administration:
-    """Answers what ``hdfs dfsadmin`` asks: safe mode, and a report on the nodes.
-
-    HDFS's clients ask these of the NameNode by RPC, so WebHDFS has no words for them: these
-    requests are Railyard's own.
-    """
-
-    def __init__(self, stores: Stores, folder: RunFolder) -> None:
-        self._stores = stores
-        self._folder = folder
-
-    def add_to(self, app: web.Application) -> None:
-        """Route requests here."""
-        app.router.add_get(_ROOT, self._report)
-        app.router.add_get(f"{_ROOT}/safemode", self._safe_mode)
-        app.router.add_put(f"{_ROOT}/safemode", self._set_safe_mode)
-
-    async def _report(self, _: web.Request) -> web.Response:
-        report = await self._stores.call(lambda client: client.storage())
-        return json_answer(storage_report(report, free_bytes(self._folder.path)))
-
-    async def _safe_mode(self, _: web.Request) -> web.Response:
-        is_on = await self._stores.call(lambda client: client.is_in_safe_mode())
-        return json_answer({"safeMode": is_on})
-
-    async def _set_safe_mode(self, request: web.Request) -> web.Response:
-        body = await json_body(request)
-        wanted = body.get("safeMode") if isinstance(body, dict) and len(body) == 1 else None
-        if not isinstance(wanted, bool):
-            raise illegal('the body: need JSON such as {"safeMode": true}')
-        is_on = await self._stores.call(lambda client: client.set_safe_mode(wanted))
-        return json_answer({"safeMode": is_on})
+def _crcs(data: bytearray) -> bytes:
+    """The CRC32C of each 512 bytes."""
+    view = memoryview(data)
+    sums = (
+        crc32c.crc32c(view[at : at + BYTES_PER_CRC]) for at in range(0, len(view), BYTES_PER_CRC)
+    )
+    return b"".join(each.to_bytes(4, "big") for each in sums)
 
 
 def storage_report(report: StorageReport, free: int) -> dict[str, Any]:

@@ -55,11 +55,7 @@ _ROWS: tuple[tuple[str, str, Entry], ...] = (
     ("storagepolicy", "CREATE", refused("all disks are of one kind")),
     ("ecpolicy", "CREATE", refused("blocks have replicas")),
     ("overwrite", "APPEND", idle("fsspec sends those of its CREATE again")),
-    (
-        "replication",
-        "APPEND",
-        idle("the file has its own; fsspec sends those of its CREATE again"),
-    ),
+    ("replication", "APPEND", idle("the file has its own; fsspec sends those of its CREATE again")),
     ("sources", "CONCAT", used("the files whose blocks are moved, with commas")),
     ("newlength", "TRUNCATE", used("bytes that stay")),
     ("destination", "RENAME", used("the new path")),
@@ -68,18 +64,10 @@ _ROWS: tuple[tuple[str, str, Entry], ...] = (
     ("startafter", "LISTSTATUS_BATCH", used("the name after which the part begins")),
     ("owner", "SETOWNER", used("the new owner")),
     ("group", "SETOWNER", used("the new group")),
-    (
-        "modificationtime accesstime",
-        "SETTIMES",
-        used("milliseconds since 1970; -1 leaves it"),
-    ),
+    ("modificationtime accesstime", "SETTIMES", used("milliseconds since 1970; -1 leaves it")),
     ("fsaction", "CHECKACCESS", idle("permissions are shown, not enforced")),
     ("renewer", "GETDELEGATIONTOKEN", used("who may renew and cancel it")),
-    (
-        "service kind",
-        "GETDELEGATIONTOKEN",
-        refused("tokens are of this gateway, and of its kind"),
-    ),
+    ("service kind", "GETDELEGATIONTOKEN", refused("tokens are of this gateway, and of its kind")),
     ("token", "RENEWDELEGATIONTOKEN CANCELDELEGATIONTOKEN", used("the token")),
 )
 PARAMETERS = Accepted(

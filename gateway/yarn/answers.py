@@ -18,15 +18,8 @@ from aiohttp import web
 from railyard.cluster.acceptance import Accepted, Entry, idle, refused, used
 from railyard.cluster.errors import UsageError
 from railyard.gateway.http.answers import RemoteError, remote_error
+from railyard.gateway.http.guard import READING
 from railyard.gateway.yarn.numbers import Row
-
-#: What is asked for at an address without filters of its own.
-PLAIN = "this address"
-APPS, APP = "/cluster/apps", "/cluster/apps/ID"
-STATISTICS, NODES = "/cluster/appstatistics", "/cluster/nodes"
-NODE_APPS, JOBS, TASKS = "/node/apps", "/history/mapreduce/jobs", "/mapreduce/jobs/ID/tasks"
-SUBMIT, STATE = "POST apps", "PUT apps/ID/state"
-QUEUE, PRIORITY, TIMEOUT = "PUT apps/ID/queue", "PUT apps/ID/priority", "PUT apps/ID/timeout"
 
 _STATES = used("only those in one of these states")
 _DESELECTS = idle("no answer has the fields that it can leave out")
@@ -41,8 +34,9 @@ _OF_JOBS = {
     "finishedTimeEnd": used("only those that ended then or before"),
 }
 
+#: {address below /ws/v1, of a job in the history and in its master's: its filters}
 _FILTERS: dict[str, dict[str, Entry]] = {
-    APPS: {
+    "/cluster/apps": {
         **dict.fromkeys(("states", "state"), _STATES),
         "finalStatus": used("only those that ended so"),
         "name": used("only those of this name"),
@@ -51,15 +45,15 @@ _FILTERS: dict[str, dict[str, Entry]] = {
         "deSelects": _DESELECTS,
         **_OF_JOBS,
     },
-    APP: {"deSelects": _DESELECTS},
-    STATISTICS: {
+    "/cluster/apps/ID": {"deSelects": _DESELECTS},
+    "/cluster/appstatistics": {
         "states": used("only these are counted"),
         "applicationTypes": used("of this type"),
     },
-    NODES: {"states": _STATES, "healthy": refused("need states")},
-    NODE_APPS: {"state": _STATES, "user": used("only this user's")},
-    JOBS: {"state": _STATES, **_OF_JOBS},
-    TASKS: {"type": used("m or r: only maps, or only reduces")},
+    "/cluster/nodes": {"states": _STATES, "healthy": refused("need states")},
+    "/node/apps": {"state": _STATES, "user": used("only this user's")},
+    "/history/mapreduce/jobs": {"state": _STATES, **_OF_JOBS},
+    "/mapreduce/jobs/ID/tasks": {"type": used("m or r: only maps, or only reduces")},
 }
 
 #: The filters of all addresses below /ws/v1/cluster, node, history and /proxy.
@@ -77,7 +71,7 @@ FILTERS = Accepted(
 _NO_MOVE = refused("a job stays where it was submitted")
 
 _FIELDS: dict[str, dict[str, Entry]] = {
-    SUBMIT: {
+    "POST apps": {
         "application-id": used("one that new-application gave"),
         "application-name": used("the job's name"),
         "application-tags": used('{"tag": ["a", "b"]}, by which applicationTags finds it'),
@@ -97,10 +91,10 @@ _FIELDS: dict[str, dict[str, Entry]] = {
         "attempt-failures-validity-interval": _NO_MASTER,
         "log-aggregation-context": idle("logs of attempts are in the run folder"),
     },
-    STATE: {"state": used("KILLED"), "diagnostics": used("why: the job's reason")},
-    QUEUE: {"queue": _NO_MOVE},
-    PRIORITY: {"priority": _NO_MOVE},
-    TIMEOUT: {"timeout": refused("jobs have no time limit")},
+    "PUT apps/ID/state": {"state": used("KILLED"), "diagnostics": used("why: the job's reason")},
+    "PUT apps/ID/queue": {"queue": _NO_MOVE},
+    "PUT apps/ID/priority": {"priority": _NO_MOVE},
+    "PUT apps/ID/timeout": {"timeout": refused("jobs have no time limit")},
 }
 
 #: The fields of bodies, of JSON, or of XML for a state.
@@ -113,16 +107,15 @@ FIELDS = Accepted(
 
 # Requests and answers ----------------------------------------------------------------------------
 Handler = Callable[[web.Request], Awaitable[Row | web.Response]]
+_NAMED = re.compile(r"\{\w+\}")  #: a part of an address
 
 
-def answering(
-    handler: Handler, of: str = PLAIN
-) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    """A handler of requests whose answers are JSON or XML; ``of``: whose filters they have."""
+def answering(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """A handler of requests whose answers are JSON or XML, and which may have filters."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
-            _check(FILTERS, of, request.query)
+            _check(FILTERS, _filtered(request), request.query)
             answer = await handler(request)
         except Exception as error:
             refusal = remote_error(error)
@@ -132,6 +125,17 @@ def answering(
         return answer if isinstance(answer, web.Response) else respond(request, answer)
 
     return handle
+
+
+def _filtered(request: web.Request) -> str:
+    """The address of a list as ``_FILTERS`` has it; others have no filters of their own."""
+    resource = request.match_info.route.resource
+    if resource is not None and request.method in READING:
+        address = _NAMED.sub("ID", resource.canonical).rpartition("/ws/v1")[2]
+        for known in (address, address.removeprefix("/history")):
+            if known in _FILTERS:
+                return known
+    return "this address"
 
 
 def respond(request: web.Request, answer: Row, status: int = 200) -> web.Response:

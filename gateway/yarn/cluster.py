@@ -12,13 +12,13 @@ Source: Apache Hadoop's documentation of the ResourceManager's and NodeManager's
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 from aiohttp import web
 
 from railyard.cluster.errors import shortened
-from railyard.cluster.ids import NodeId, job_of
+from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.wire import REASON_LETTERS_MAX, Done
 from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import Topology
@@ -26,16 +26,6 @@ from railyard.gateway.address import is_loopback, listen_at
 from railyard.gateway.http.answers import json_body, whole_body
 from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.answers import (
-    APP,
-    APPS,
-    NODE_APPS,
-    NODES,
-    PLAIN,
-    PRIORITY,
-    QUEUE,
-    STATE,
-    STATISTICS,
-    TIMEOUT,
     Handler,
     answering,
     bad,
@@ -49,15 +39,7 @@ from railyard.gateway.yarn.answers import (
     texts,
     texts_of,
 )
-from railyard.gateway.yarn.numbers import (
-    SLOT_MB,
-    Numbers,
-    Row,
-    container_id,
-    node_id,
-    stage_row,
-    versions,
-)
+from railyard.gateway.yarn.numbers import Numbers, Row, node_id, stage_row
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
     GetClusterStatus,
@@ -84,23 +66,20 @@ _APP_STATES = (
     *("NEW", "INITING", "RUNNING", "FINISHING_CONTAINERS_WAIT"),
     *("APPLICATION_RESOURCES_CLEANINGUP", "FINISHED"),
 )
-_STILL_RUNNING = -1000  #: the exit code of a container that runs
 _TIMES = {"startedTime": "startedTime", "finishedTime": "finishedTime"}
 
 
 # The ResourceManager -----------------------------------------------------------------------------
-class ResourceManagerRest:
-    """Answers the requests below ``/ws/v1/cluster``; jobs can be killed."""
+class ClusterRest:
+    """Answers the requests below ``/ws/v1/cluster`` and ``/ws/v1/node``; jobs can be killed."""
 
-    def __init__(self, stores: Stores, folder: RunFolder, addresses: Mapping[NodeId, str]) -> None:
+    def __init__(self, stores: Stores, folder: RunFolder, addresses: NodeAddresses) -> None:
         self._stores = stores
-        self._addresses = addresses  #: of the nodes' NodeManagers
+        self._addresses = addresses
         self._begun_ms = int(folder.made_s * 1000)  # the same for each process of the gateway
 
     def add_to(self, app: web.Application) -> None:
-        """Route requests here."""
         attempt = "/apps/{app}/appattempts/{attempt}"
-        kinds = {"/nodes": NODES, "/apps": APPS, "/appstatistics": STATISTICS}
         answers: dict[str, Callable[[Numbers, web.Request], Row]] = {
             **dict.fromkeys(("", "/", "/info"), lambda numbers, _: numbers.info()),
             "/metrics": lambda numbers, _: numbers.metrics(),
@@ -120,12 +99,28 @@ class ResourceManagerRest:
             "/appstatistics": _statistics,
         }
         for path, answer in answers.items():
-            handler = answering(self._of_numbers(answer), kinds.get(path, PLAIN))
-            app.router.add_get(_ROOT + path, handler)
-        app.router.add_get(_ROOT + "/apps/{app}", answering(self._app, APP))
+            app.router.add_get(_ROOT + path, answering(self._of_numbers(answer)))
+        app.router.add_get(_ROOT + "/apps/{app}", answering(self._app))
         app.router.add_put(_ROOT + "/apps/{app}/state", answering(self._kill))
-        for path, kind in {"queue": QUEUE, "priority": PRIORITY, "timeout": TIMEOUT}.items():
-            app.router.add_put(f"{_ROOT}/apps/{{app}}/{path}", answering(partial(_refuse, kind)))
+        for what in ("queue", "priority", "timeout"):
+            refuse = partial(_refuse, f"PUT apps/ID/{what}")
+            app.router.add_put(f"{_ROOT}/apps/{{app}}/{what}", answering(refuse))
+        of_nodes: dict[str, Callable[[Numbers, NodeStatus, web.Request], Row]] = {
+            **dict.fromkeys(("", "/", "/info"), lambda n, node, _: n.node_info(node)),
+            "/apps": _node_apps,
+            "/apps/{app}": lambda n, node, r: only(
+                "app", r, n.node_apps(node), "id", "app with id {} not found"
+            ),
+            "/containers": lambda n, node, _: listed(
+                "containers", "container", n.node_containers(node)
+            ),
+            "/containers/{container}": lambda n, node, r: only(
+                "container", r, n.node_containers(node), "id", "container with id, {}, not found"
+            ),
+        }
+        for path, of_node in of_nodes.items():
+            for base in (_NODE_ROOT, f"/node/{{node}}{_NODE_ROOT}"):
+                app.router.add_get(base + path, answering(partial(self._of_node, of_node)))
 
     def _of_numbers(self, answer: Callable[[Numbers, web.Request], Row]) -> Handler:
         async def handle(request: web.Request) -> web.Response:
@@ -139,7 +134,7 @@ class ResourceManagerRest:
     async def _numbers(self, request: web.Request) -> Numbers:
         status = await self._stores.ask(GetClusterStatus(), ClusterStatus)
         url = f"{request.scheme}://{request.host}"
-        return Numbers(status, self._begun_ms, url, self._addresses)
+        return Numbers(status, self._begun_ms, url, self._addresses.of_nodes)
 
     async def _app(self, request: web.Request) -> Row:
         """A job, with its stages as they were a moment later."""
@@ -162,12 +157,25 @@ class ResourceManagerRest:
         await self._stores.ask(KillJob(job=job.job, reason=why), Done)
         return respond(request, {"state": numbers.state(job)}, 202)
 
+    async def _of_node(
+        self, answer: Callable[[Numbers, NodeStatus, web.Request], Row], request: web.Request
+    ) -> Row:
+        """What the NodeManager says whose address or path it is."""
+        numbers = await self._numbers(request)
+        wanted = request.match_info.get("node") or self._addresses.node_of(request)
+        if wanted is None:
+            raise not_found("this is no node's address: need nodeHTTPAddress of one of the nodes")
+        for node in numbers.status.nodes:
+            if node.node == wanted:
+                return answer(numbers, node, request)
+        raise not_found(f"node {wanted[:80]} is not there")
+
 
 async def _wanted_state(request: web.Request) -> tuple[str, str]:
     """The state that is wanted, and why."""
     as_xml = request.content_type in ("application/xml", "text/xml")
     body = texts_of(await whole_body(request)) if as_xml else await json_body(request)
-    given = fields(STATE, body)
+    given = fields("PUT apps/ID/state", body)
     if "state" not in given:
         raise bad('the body: need JSON such as {"state": "KILLED"}, or XML')
     why = str(given.get("diagnostics") or "killed over HTTP")
@@ -175,7 +183,6 @@ async def _wanted_state(request: web.Request) -> tuple[str, str]:
 
 
 async def _refuse(kind: str, request: web.Request) -> Row:
-    """What YARN changes of an application, and nothing here does."""
     fields(kind, await json_body(request))
     raise bad(f"{kind}: a job's queue, priority and time can't be changed")
 
@@ -297,111 +304,7 @@ class NodeAddresses:
         return self._hosts.get(host)
 
 
-class NodeRest:
-    """Answers the requests below ``/ws/v1/node``."""
-
-    def __init__(self, stores: Stores, folder: RunFolder, addresses: NodeAddresses) -> None:
-        self._stores = stores
-        self._begun_ms = int(folder.made_s * 1000)
-        self._addresses = addresses
-
-    def add_to(self, app: web.Application) -> None:
-        """Route requests here."""
-        answers: dict[str, Callable[[NodeNumbers, web.Request], Row]] = {
-            **dict.fromkeys(("", "/", "/info"), lambda node, _: node.info()),
-            "/apps": _node_apps,
-            "/apps/{app}": lambda n, r: only("app", r, n.apps(), "id", "app with id {} not found"),
-            "/containers": lambda node, _: listed("containers", "container", node.containers()),
-            "/containers/{container}": lambda n, r: only(
-                "container", r, n.containers(), "id", "container with id, {}, not found"
-            ),
-        }
-        for path, answer in answers.items():
-            for base in (_NODE_ROOT, f"/node/{{node}}{_NODE_ROOT}"):
-                kind = NODE_APPS if path == "/apps" else PLAIN
-                app.router.add_get(base + path, answering(partial(self._answer, answer), kind))
-
-    async def _answer(
-        self, answer: Callable[[NodeNumbers, web.Request], Row], request: web.Request
-    ) -> Row:
-        status = await self._stores.ask(GetClusterStatus(), ClusterStatus)
-        wanted = request.match_info.get("node") or self._addresses.node_of(request)
-        if wanted is None:
-            raise not_found("this is no node's address: need nodeHTTPAddress of one of the nodes")
-        for node in status.nodes:
-            if node.node == wanted:
-                return answer(NodeNumbers(Numbers(status, self._begun_ms), node), request)
-        raise not_found(f"node {wanted[:80]} is not there")
-
-
-class NodeNumbers:
-    """What a NodeManager would say."""
-
-    def __init__(self, numbers: Numbers, node: NodeStatus) -> None:
-        self._numbers = numbers
-        self._node = node
-        #: attempts that hold its slots, each with the id of its container
-        self._held = {
-            attempt: container_id(numbers.begun_ms, attempt)
-            for attempt in (node.attempts if node.alive else ())
-        }
-
-    def info(self) -> Row:
-        """``nodeInfo``."""
-        node = self._numbers.node(self._node)
-        total = node["usedVirtualCores"] + node["availableVirtualCores"]
-        return {
-            "nodeInfo": {
-                "id": node["id"],
-                "nodeHostName": node["nodeHostName"],
-                "nodeHealthy": self._node.alive,
-                "healthReport": node["healthReport"],
-                "lastNodeUpdateTime": node["lastHealthUpdate"],
-                "totalVmemAllocatedContainersMB": total * SLOT_MB,
-                "totalPmemAllocatedContainersMB": total * SLOT_MB,
-                "totalVCoresAllocatedContainers": total,
-                "vmemCheckEnabled": False,
-                "pmemCheckEnabled": True,
-                **versions("nodeManager"),
-                **versions("hadoop"),
-                "railyard": node["railyard"] | {"rack": node["rack"]},
-            }
-        }
-
-    def apps(self) -> list[Row]:
-        """The applications with containers on this node."""
-        jobs = set(map(job_of, self._held))
-        return [
-            {
-                "id": self._numbers.app_id(job),
-                "state": "RUNNING",
-                "user": job.user,
-                "containerids": [c for a, c in self._held.items() if job_of(a) == job.job],
-            }
-            for job in self._numbers.status.jobs
-            if job.job in jobs
-        ]
-
-    def containers(self) -> list[Row]:
-        """The containers of this node."""
-        users = {job.job: job.user for job in self._numbers.status.jobs}
-        return [
-            {
-                "id": container,
-                "state": "RUNNING",
-                "exitCode": _STILL_RUNNING,
-                "diagnostics": "",
-                "user": users.get(job_of(attempt), ""),
-                "totalMemoryNeededMB": SLOT_MB,
-                "totalVCoresNeeded": 1,
-                "nodeId": node_id(self._node),
-                "containerLogsLink": "",
-                "railyard": {"attempt": attempt},
-            }
-            for attempt, container in self._held.items()
-        ]
-
-
-def _node_apps(node: NodeNumbers, request: web.Request) -> Row:
-    apps = passing(request, node.apps(), {"state": ("state", _APP_STATES)}, ("user",))
+def _node_apps(numbers: Numbers, node: NodeStatus, request: web.Request) -> Row:
+    known = {"state": ("state", _APP_STATES)}
+    apps = passing(request, numbers.node_apps(node), known, ("user",))
     return listed("apps", "app", apps)

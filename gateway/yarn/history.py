@@ -2,8 +2,7 @@
 
 The first is the history server, which knows of jobs that have ended; the second stands for the
 ApplicationMaster of one job, which answers here after its end, too.  Answers are made in a thread:
-of 5,000 tasks that takes a tenth of a second.  Not here: what they say (``mapreduce``,
-``counters``).
+of 5,000 tasks that takes a tenth of a second.  Not here: what they say (``mapreduce``).
 
 Source: Apache Hadoop's documentation of the MapReduce history server's and ApplicationMaster's REST
 interfaces.
@@ -23,18 +22,14 @@ from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.runfolder import RunFolder
 from railyard.gateway.http.answers import RemoteError
 from railyard.gateway.stores import Store, Stores
-from railyard.gateway.yarn.answers import (
-    JOBS,
-    PLAIN,
-    TASKS,
-    answering,
-    bad,
-    listed,
-    not_found,
-    passing,
+from railyard.gateway.yarn.answers import answering, bad, listed, not_found, passing
+from railyard.gateway.yarn.mapreduce import (
+    MapReduceJob,
+    attempt_counters,
+    in_history,
+    job_counters,
+    task_counters,
 )
-from railyard.gateway.yarn.counters import attempt_counters, job_counters, task_counters
-from railyard.gateway.yarn.mapreduce import MapReduceJob, in_history
 from railyard.gateway.yarn.numbers import Numbers, Row, job_id, job_named, versions
 from railyard.resourcemanager.process.messages import (
     TASKS_AT_ONCE,
@@ -93,19 +88,17 @@ class HistoryRest:
         self._scale = scale
 
     def add_to(self, app: web.Application) -> None:
-        """Route requests here."""
         get = app.router.add_get
         for path in ("", "/", "/info"):
             get(_HISTORY + path, answering(self._history_info))
             get(_MASTER + path, answering(self._master_info))
-        get(f"{_HISTORY}/mapreduce/jobs", answering(self._history_jobs, JOBS))
+        get(f"{_HISTORY}/mapreduce/jobs", answering(self._history_jobs))
         get(f"{_MASTER}/jobs", answering(self._master_jobs))
         servers = {f"{_HISTORY}/mapreduce": MapReduceJob.finished, _MASTER: MapReduceJob.running}
         for server, whole in servers.items():
             for path, make in {"": whole, **_ANSWERS}.items():
-                of = TASKS if path == _ALL_TASKS else PLAIN
-                answer = partial(self._of_job, path, make)
-                get(f"{server}/jobs/{{job}}{path}", answering(answer, of))
+                answer = answering(partial(self._of_job, path, make))
+                get(f"{server}/jobs/{{job}}{path}", answer)
         get("/proxy/{app}", self._tracking)
         get("/proxy/{app}/", self._tracking)
         kill = answering(self._kill_attempt)
@@ -122,9 +115,8 @@ class HistoryRest:
             if numbers.app_id(job) == request.match_info["app"]:
                 app = numbers.app(job)
                 info = {"appId": app["id"], "startedOn": app["startedTime"]}
-                return {
-                    "info": info | {name: app[name] for name in ("name", "user", "elapsedTime")}
-                }
+                info |= {name: app[name] for name in ("name", "user", "elapsedTime")}
+                return {"info": info}
         raise _no_app(request)
 
     async def _history_jobs(self, request: web.Request) -> Row:
@@ -150,14 +142,19 @@ class HistoryRest:
 
     # A job ---------------------------------------------------------------------------------------
     async def _of_job(self, path: str, make: Callable[..., Row], request: web.Request) -> Row:
-        """The answer to a request of a job, with what it is made of."""
         named: list[object] = []  # in the address: a kind of tasks, a task, an attempt
         if path == _ALL_TASKS:
-            named.append(_kind(request))
+            kind = request.query.get("type", "")
+            if kind not in ("", "m", "r"):
+                raise bad(f"type {kind[:40]!r}: need m or r")
+            named.append(kind)
         async with self._stores.one() as store:
             job = await self._details(store, self._wanted(request), request)
             if path in ("", "/counters", _ALL_TASKS):
-                job = replace(job, tasks=await _tasks(store, job))
+                tasks: list[TaskReport] = []
+                while (page := await _page(store, job, len(tasks))).left:
+                    tasks += page.tasks
+                job = replace(job, tasks=tasks + list(page.tasks))
             elif path.startswith(_TASK):
                 task = await _task(store, job, request.match_info["task"])
                 named.append(task)
@@ -204,23 +201,6 @@ class HistoryRest:
         return job
 
 
-def _kind(request: web.Request) -> str:
-    kind = request.query.get("type", "")
-    if kind not in ("", "m", "r"):
-        raise bad(f"type {kind[:40]!r}: need m or r")
-    return kind
-
-
-async def _tasks(store: Store, job: MapReduceJob) -> list[TaskReport]:
-    """All tasks of a job."""
-    tasks: list[TaskReport] = []
-    while True:
-        page = await _page(store, job, len(tasks), TASKS_AT_ONCE)
-        tasks += page.tasks
-        if not page.left:
-            return tasks
-
-
 async def _task(store: Store, job: MapReduceJob, name: str) -> TaskReport:
     at = job.ids.position(name) if name.startswith("task_") else None
     if at is None:
@@ -235,9 +215,11 @@ def _attempt(job: MapReduceJob, task: TaskReport, name: str) -> AttemptReport:
     raise not_found(f"Error getting info on task attempt id {name[:80]}")
 
 
-async def _page(store: Store, job: MapReduceJob, begin: int, limit: int) -> JobTasks:
-    wanted = GetJobTasks(job=job.status.job, begin=begin, limit=limit)
+async def _page(
+    store: Store, job: MapReduceJob, begin: int, limit: int = TASKS_AT_ONCE
+) -> JobTasks:
     try:
+        wanted = GetJobTasks(job=job.status.job, begin=begin, limit=limit)
         return await store.ask(wanted, JobTasks)
     except Refused as refused:
         raise not_found(str(refused)) from None

@@ -36,6 +36,7 @@ NODE_PORT = 45454  #: part of a node's id; nobody can connect to it
 VERSION = "3.4.1"  #: of Hadoop, whose interfaces these are
 _STATES = {"running": "RUNNING", "committing": "RUNNING", "succeeded": "FINISHED"}
 _NO_CONTAINER_YET = "ACCEPTED"
+_STILL_RUNNING = -1000  #: the exit code of a container that runs
 #: {how far a living node is drained: its state}
 _NODE_STATES = {"": "RUNNING", "draining": "DECOMMISSIONING", "drained": "DECOMMISSIONED"}
 _JOB = re.compile(r"(?:job|application)_(\d{1,20})_(\d{4,15})")
@@ -87,21 +88,19 @@ class TaskIds:
 
     def kind(self, task: TaskId) -> str:
         """The letter of a task's kind: "m" for a map, "r" for a reduce."""
-        return self._first[_stage(task)][0]
+        return self._first[stage_name(task)][0]
 
     def of_kind(self, kind: str) -> list[StageStatus]:
         """The stages of such tasks."""
         return [stage for stage in self.stages if self._first[stage.name][0] == kind]
 
     def task(self, task: TaskId) -> str:
-        """A task's id."""
-        stage = _stage(task)
+        stage = stage_name(task)
         kind, first = self._first[stage]
         number = first + int(task.rpartition(".")[2][len(stage) :])
         return f"{self.job.replace('job_', 'task_', 1)}_{kind}_{number:06d}"
 
     def attempt(self, attempt: AttemptId) -> str:
-        """An attempt's id."""
         task, _, number = attempt.rpartition(".")
         return f"{self.task(TaskId(task)).replace('task_', 'attempt_', 1)}_{number}"
 
@@ -119,7 +118,8 @@ class TaskIds:
         return None
 
 
-def _stage(task: TaskId) -> str:
+def stage_name(task: TaskId) -> str:
+    """The letters of a task's number: its stage."""
     return task.rpartition(".")[2].rstrip("0123456789")
 
 
@@ -217,7 +217,6 @@ class Numbers:
 
     # Nodes ---------------------------------------------------------------------------------------
     def node(self, node: NodeStatus) -> Row:
-        """A node."""
         used, slots = (len(node.attempts), _slots(node)) if node.alive else (0, 0)
         return {
             "rack": f"/{node.rack}",
@@ -237,16 +236,71 @@ class Numbers:
         }
 
     def node_address(self, node: NodeStatus) -> str:
-        """Where its NodeManager's interface is."""
         return address_of(node.node, self.addresses, self.url.partition("//")[2])
+
+    def node_info(self, node: NodeStatus) -> Row:
+        """``nodeInfo`` of its NodeManager."""
+        row = self.node(node)
+        total = row["usedVirtualCores"] + row["availableVirtualCores"]
+        return {
+            "nodeInfo": {
+                "id": row["id"],
+                "nodeHostName": row["nodeHostName"],
+                "nodeHealthy": node.alive,
+                "healthReport": row["healthReport"],
+                "lastNodeUpdateTime": row["lastHealthUpdate"],
+                "totalVmemAllocatedContainersMB": total * SLOT_MB,
+                "totalPmemAllocatedContainersMB": total * SLOT_MB,
+                "totalVCoresAllocatedContainers": total,
+                "vmemCheckEnabled": False,
+                "pmemCheckEnabled": True,
+                **versions("nodeManager"),
+                **versions("hadoop"),
+                "railyard": row["railyard"] | {"rack": row["rack"]},
+            }
+        }
+
+    def node_apps(self, node: NodeStatus) -> list[Row]:
+        """The applications with containers on a node, for its NodeManager."""
+        containers: dict[JobId, list[str]] = {}
+        for attempt in node.attempts if node.alive else ():
+            container = container_id(self.begun_ms, attempt)
+            containers.setdefault(job_of(attempt), []).append(container)
+        return [
+            {
+                "id": self.app_id(job),
+                "state": "RUNNING",
+                "user": job.user,
+                "containerids": containers[job.job],
+            }
+            for job in self.status.jobs
+            if job.job in containers
+        ]
+
+    def node_containers(self, node: NodeStatus) -> list[Row]:
+        """The containers of a node, for its NodeManager."""
+        users = {job.job: job.user for job in self.status.jobs}
+        return [
+            {
+                "id": container_id(self.begun_ms, attempt),
+                "state": "RUNNING",
+                "exitCode": _STILL_RUNNING,
+                "diagnostics": "",
+                "user": users.get(job_of(attempt), ""),
+                "totalMemoryNeededMB": SLOT_MB,
+                "totalVCoresNeeded": 1,
+                "nodeId": node_id(node),
+                "containerLogsLink": "",
+                "railyard": {"attempt": attempt},
+            }
+            for attempt in (node.attempts if node.alive else ())
+        ]
 
     # Applications --------------------------------------------------------------------------------
     def app_id(self, job: JobStatus) -> str:
-        """The id of a job as an application."""
         return job_id(self.begun_ms, job.job, "application")
 
     def state(self, job: JobStatus) -> str:
-        """The application's state."""
         if job.state == "failed":
             return "KILLED" if job.stopped else "FAILED"
         state = _STATES.get(job.state, "RUNNING")
@@ -255,8 +309,7 @@ class Numbers:
         return state
 
     def app(self, job: JobStatus) -> Row:
-        """An application."""
-        state = self.state(job)
+        state, submitted_ms = self.state(job), to_ms(self.begun_ms, job.submitted_s)
         ended = job.finished_s is not None
         running = -1 if ended else self._running[job.job]
         end_s = self.status.now_s if job.finished_s is None else job.finished_s
@@ -276,15 +329,12 @@ class Numbers:
             "applicationType": "MAPREDUCE",
             "applicationTags": ",".join(job.tags),
             "priority": 0,
-            "startedTime": to_ms(self.begun_ms, job.submitted_s),
-            "launchTime": to_ms(self.begun_ms, job.submitted_s),
+            **dict.fromkeys(("startedTime", "launchTime"), submitted_ms),
             "finishedTime": to_ms(self.begun_ms, end_s) if ended else 0,
             "elapsedTime": int(1000 * (end_s - job.submitted_s)),
-            "amContainerLogs": "",
-            "amHostHttpAddress": "",
+            **dict.fromkeys(("amContainerLogs", "amHostHttpAddress"), ""),
             "allocatedMB": -1 if ended else running * SLOT_MB,
-            "allocatedVCores": running,
-            "runningContainers": running,
+            **dict.fromkeys(("allocatedVCores", "runningContainers"), running),
             "memorySeconds": int(job.slot_s * SLOT_MB),
             "vcoreSeconds": int(job.slot_s),
             "railyard": {

@@ -32,10 +32,10 @@ from railyard.gateway.http.answers import RemoteError, illegal, json_body, whole
 from railyard.gateway.shell.generic import DEFAULT_STORE
 from railyard.gateway.shell.paths import absolute, braces, check_own
 from railyard.gateway.stores import Stores
-from railyard.gateway.yarn.answers import SUBMIT, answering, bad, fields, not_found
-from railyard.gateway.yarn.counters import hadoop_counters
+from railyard.gateway.yarn.answers import answering, bad, fields, not_found
+from railyard.gateway.yarn.mapreduce import hadoop_counters, state_of
 from railyard.gateway.yarn.numbers import SLOT_MB, job_id, job_named
-from railyard.jobs.lines import raw_lines
+from railyard.jobs.formats import raw_lines
 from railyard.jobs.package import pack_job
 from railyard.jobs.streaming.job import StreamingJob, hadoop_attempt_id
 from railyard.jobs.streaming.request import (
@@ -50,9 +50,9 @@ from railyard.jobs.streaming.request import (
     tags,
 )
 from railyard.resourcemanager.process.messages import (
-    GetJobFigures,
+    GetJobDetails,
     JobAccepted,
-    JobFigures,
+    JobDetails,
     JobIdReserved,
     ReserveJobId,
     SubmitJob,
@@ -69,13 +69,10 @@ _FIELDS = {
     "mapreduce.job.tags": "application-tags",
 }
 _TYPE = "MAPREDUCE"
-#: What is said of how a job is as the ResourceManager says it.
-_OF_STATUS = ("name", "maps", "reduces", "waiting", "reason")
 
 
-# Streaming jobs ----------------------------------------------------------------------------------
-class StreamingRest:
-    """Takes streaming jobs, and says how they are."""
+class Submission:
+    """Takes streaming jobs and applications, and says how they are."""
 
     def __init__(self, stores: Stores, folder: RunFolder, config: ClusterConfig) -> None:
         self._stores = stores
@@ -84,19 +81,21 @@ class StreamingRest:
         self._begun_ms = int(folder.made_s * 1000)
 
     def add_to(self, app: web.Application) -> None:
-        """Route requests here."""
-        app.router.add_post(f"{_OWN_ROOT}/streaming", self._submit)
+        app.router.add_post(f"{_OWN_ROOT}/streaming", self._take_streaming)
         app.router.add_get(f"{_OWN_ROOT}/jobs/{{id}}", self._figures)
+        app.router.add_post(f"{_APPS}/new-application", answering(self._new_application))
+        app.router.add_post(_APPS, answering(self._take_application))
 
-    async def _submit(self, request: web.Request) -> web.Response:
+    # Streaming jobs ------------------------------------------------------------------------------
+    async def _take_streaming(self, request: web.Request) -> web.Response:
         body = await whole_body(request)
         try:
             wanted = msgspec.json.decode(body, type=StreamingRequest)
         except (ValueError, RecursionError) as error:  # msgspec's errors are of the first kind
             raise bad(f"the body: {error}") from None
-        return web.json_response(await self.submit(wanted, request.host), status=202)
+        return web.json_response(await self._submit(wanted, request.host), status=202)
 
-    async def submit(
+    async def _submit(
         self, wanted: StreamingRequest, host: str, job: JobId | None = None
     ) -> dict[str, object]:
         """Submit a job, perhaps under an id that was reserved; returns the answer to its client.
@@ -150,16 +149,18 @@ class StreamingRest:
         if job is None:
             raise no_job
         try:
-            figures = await self._stores.ask(GetJobFigures(job=job), JobFigures)
+            figures = await self._stores.ask(GetJobDetails(job=job), JobDetails)
         except Refused:
             raise no_job from None
         status = figures.status
-        states = {"succeeded": "SUCCEEDED", "failed": "KILLED" if status.stopped else "FAILED"}
         answer = {
-            "state": states.get(status.state, "RUNNING"),
+            "state": state_of(status),
             "mapProgress": figures.map_progress,
             "reduceProgress": figures.reduce_progress,
-            **{name: getattr(status, name) for name in _OF_STATUS},
+            **{
+                key: getattr(status, key)
+                for key in ("name", "maps", "reduces", "waiting", "reason")
+            },
             "counters": hadoop_counters(figures, self._scale),
             "failures": [
                 {
@@ -173,6 +174,27 @@ class StreamingRest:
         }
         return web.json_response(answer)
 
+    # YARN's applications -------------------------------------------------------------------------
+    async def _new_application(self, _: web.Request) -> dict[str, Any]:
+        try:
+            reserved = await self._stores.ask(ReserveJobId(), JobIdReserved)
+        except Refused as refused:
+            raise bad(str(refused)) from None
+        return {
+            "application-id": job_id(self._begun_ms, reserved.job, "application"),
+            "maximum-resource-capability": {"memory": SLOT_MB, "vCores": 1},
+        }
+
+    async def _take_application(self, request: web.Request) -> web.Response:
+        body = fields("POST apps", await json_body(request))
+        name = body.get("application-id")
+        job = job_named(self._begun_ms, name) if isinstance(name, str) else None
+        if job is None:
+            raise bad("application-id: need one that new-application gave")
+        await self._submit(_wanted(body), request.host, job)
+        location = f"{request.scheme}://{request.host}{_APPS}/{name}"
+        return web.Response(status=202, headers={"Location": location})
+
 
 def _checked_output(wanted: StreamingRequest, own: Sequence[str]) -> str:
     """The output's path; ``UsageError`` if it, an input or a setting is of another cluster."""
@@ -183,41 +205,6 @@ def _checked_output(wanted: StreamingRequest, own: Sequence[str]) -> str:
         for each in braces(typed):
             absolute(each, wanted.user, *own)
     return absolute(wanted.output, wanted.user, *own)
-
-
-# YARN's applications -----------------------------------------------------------------------------
-class Submission:
-    """Takes applications."""
-
-    def __init__(self, stores: Stores, folder: RunFolder, streaming: StreamingRest) -> None:
-        self._stores = stores
-        self._begun_ms = int(folder.made_s * 1000)
-        self._streaming = streaming
-
-    def add_to(self, app: web.Application) -> None:
-        """Route requests here."""
-        app.router.add_post(f"{_APPS}/new-application", answering(self._new))
-        app.router.add_post(_APPS, answering(self._submit))
-
-    async def _new(self, _: web.Request) -> dict[str, Any]:
-        try:
-            reserved = await self._stores.ask(ReserveJobId(), JobIdReserved)
-        except Refused as refused:
-            raise bad(str(refused)) from None
-        return {
-            "application-id": job_id(self._begun_ms, reserved.job, "application"),
-            "maximum-resource-capability": {"memory": SLOT_MB, "vCores": 1},
-        }
-
-    async def _submit(self, request: web.Request) -> web.Response:
-        body = fields(SUBMIT, await json_body(request))
-        name = body.get("application-id")
-        job = job_named(self._begun_ms, name) if isinstance(name, str) else None
-        if job is None:
-            raise bad("application-id: need one that new-application gave")
-        await self._streaming.submit(_wanted(body), request.host, job)
-        location = f"{request.scheme}://{request.host}{_APPS}/{name}"
-        return web.Response(status=202, headers={"Location": location})
 
 
 def _wanted(body: Mapping[str, Any]) -> StreamingRequest:
@@ -318,10 +305,10 @@ def map_cuts(
     client: DfsClient, wanted: StreamingRequest, paths: list[str], streaming: Streaming
 ) -> dict[str, tuple[int, ...]]:
     """Where the tasks of each file begin, unless there is one for each block."""
-    lines, sizes = streaming.lines_per_map, splitting(wanted)
     whole = [path for path in dict.fromkeys(paths) if not path.endswith(UNPACKED)]
-    if lines:
+    if lines := streaming.lines_per_map:
         return {path: line_cuts(client, path, lines) for path in whole}
+    sizes = splitting(wanted)
     return _split_cuts(client, whole, *sizes) if sizes else {}
 
 

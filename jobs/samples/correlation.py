@@ -26,9 +26,8 @@ import numpy as np
 
 from railyard.cluster.errors import require
 from railyard.cluster.messages import TaskSpec
-from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import Fetched, Work
+from railyard.jobs.operators import Work, fetched
 from railyard.jobs.plan import (
     Files,
     Plan,
@@ -70,8 +69,6 @@ _ROUNDING = 1.1e-6
 class Correlation(Job):
     """Compares the ranks of rows by two columns."""
 
-    input = Lines()
-
     def stages(self) -> tuple[Stage, ...]:
         return (
             Stage("m", Work(_ship_rows)),
@@ -92,7 +89,6 @@ def checked_rows(block: Buffer) -> list[bytes]:
 
 
 def _ship_rows(task: TaskSpec, io: TaskIO, _: Counters) -> TaskResult:
-    """Ships the rows of its splits."""
     pieces: list[Buffer] = []
     for lines in parsed_splits(checked_rows, task, io):
         pieces += [b"\n".join(lines), b"\n"]
@@ -102,21 +98,19 @@ def _ship_rows(task: TaskSpec, io: TaskIO, _: Counters) -> TaskResult:
 def _least_of_each_name(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Ships one row for each name, in order of names."""
     found: dict[bytes, tuple[int, int]] = {}
-    fetched = Fetched(task, io)
-    for _, output in fetched:
+    for _, output in fetched(task, io):
         for name, first, second in _fields(output):
             row = int(first), int(second)
             found[name] = min(found.get(name, row), row)
     counters["rows"] = len(found)
     lines = b"".join([b"%s,%d,%d\n" % (name, *found[name]) for name in sorted(found)])
-    return TaskResult(partitions=[[lines]], input_bytes=fetched.size_bytes)
+    return TaskResult(partitions=[[lines]])
 
 
 def _rank(column: int, task: TaskSpec, io: TaskIO, _: Counters) -> TaskResult:
     """Ships each name with twice its rank by a column, which is a whole number."""
-    fetched = Fetched(task, io)
-    named = [(int(row[column]), row[0]) for _, output in fetched for row in _fields(output)]
-    named.sort()
+    pairs = fetched(task, io)
+    named = sorted((int(row[column]), row[0]) for _, output in pairs for row in _fields(output))
     lines = list[bytes]()
     before = 0
     for _, group in groupby(named, key=lambda pair: pair[0]):
@@ -124,17 +118,15 @@ def _rank(column: int, task: TaskSpec, io: TaskIO, _: Counters) -> TaskResult:
         twice = 2 * before + 1 + len(equal)  # the first rank of these and the last
         before += len(equal)
         lines += [b"%s,%d\n" % (name, twice) for _, name in equal]
-    return TaskResult(partitions=[[b"".join(lines)]], input_bytes=fetched.size_bytes)
+    return TaskResult(partitions=[[b"".join(lines)]])
 
 
 def _join(task: TaskSpec, io: TaskIO, _: Counters) -> TaskResult:
     """Writes both ranks of each name, and the coefficient."""
     ranks: dict[str, dict[bytes, int]] = {name: {} for name in task.reads}
-    fetched = Fetched(task, io)
-    for stage, output in fetched:
+    for stage, output in fetched(task, io):
         ranks[stage].update((name, int(twice)) for name, twice in _fields(output))
-    pieces = _pieces(ranks["first"], ranks["second"])
-    return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
+    return TaskResult(output=_pieces(ranks["first"], ranks["second"]))
 
 
 def _fields(output: memoryview) -> list[list[bytes]]:
@@ -165,7 +157,6 @@ def _half(twice: int) -> bytes:
 class TableGen(Generator):
     """Generates `rows` rows in `parts` files; the columns depend on one another."""
 
-    input = Lines()
     rows: int
     parts: int = 1
     seed: int = 1
@@ -197,7 +188,6 @@ def _generate(request: Request) -> tuple[Step]:
 
 
 def _verify(files: Files, source: str, output: str) -> Verdict:
-    """Compare with a plain program that shares no code with the job."""
     expected, coefficient = expected_ranks(files, source)
     found = list(lines_of(files, output))
     last = found.pop() if found else b""

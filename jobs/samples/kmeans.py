@@ -15,14 +15,12 @@ a run there; here a job has several.  Chosen here: norms are those of whole vect
 counts common raters only, so that one of them makes two movies equal); of two movies equally close
 to the mean the lower number counts; a cluster without movies keeps its centroid.
 
-Ratings are generated as those of Netflix's customers.  There are 8 genres.  Of a movie's raters,
-60 % are drawn among the customers who like its genre.  Some customers rate far more than others
-(the n-th most active one in proportion to 1 / n**0.5).  Movies have very unequal numbers of ratings
-(lognormal, at least 3), 200 in the mean, by 20,000 customers: about as dense as Netflix's (1 % of
-all pairs), so that movies have raters in common although there are few movies.  Two ratings are
-drawn with Netflix's shares; the higher one counts for customers who like the genre, the lower one
-for others.  Source: the Netflix Prize's training set, 100,480,507 ratings of 17,770 movies by
-480,189 customers.
+Ratings are generated as those of the Netflix Prize's training set: 100,480,507 ratings of 17,770
+movies by 480,189 customers.  Of a movie's raters, 60 % are drawn among the customers who like its
+genre.  The n-th most active customer rates in proportion to 1 / n**0.5.  Movies have lognormal
+numbers of ratings, 200 in the mean, by 20,000 customers: about as dense as Netflix's (1 % of all
+pairs), so that movies have raters in common although there are few movies.  Two ratings are drawn
+with Netflix's shares; the higher one counts for customers who like the genre, the lower for others.
 """
 
 from __future__ import annotations
@@ -32,17 +30,15 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import chain, islice, pairwise
+from itertools import chain, islice, pairwise, takewhile
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from railyard.cluster.errors import UsageError, require
 from railyard.cluster.messages import JobPackage, TaskSpec
-from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import FETCHED_SHARE, Fetched, Work
+from railyard.jobs.operators import FETCHED_SHARE, Work, fetched
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import (
     Files,
@@ -60,6 +56,7 @@ from railyard.jobs.samples.checks import expected_clusters
 from railyard.jobs.samples.tasks import (
     BadLine,
     Generator,
+    Numbers,
     Part,
     generated,
     lines_in,
@@ -82,8 +79,6 @@ _MOVIE = re.compile(rb"([0-9]{1,15}):([0-9]{1,15}_[1-5](?:,[0-9]{1,15}_[1-5])*)\
 _RIGHT = "movie:rater_rating,rater_rating,... with ratings of 1 to 5, as in 17:148_3,82_5"
 _HEADER = struct.Struct("<QQdQ")  # cluster, movie's number, similarity, bytes of its line
 _LINES_PER_PIECE = 2**8
-#: Bytes of an output's head that are read at first; the centroids are there.
-_HEAD_BYTES = 2**12
 #: Clusters that a verdict shows.
 _SHOWN = 5
 
@@ -94,8 +89,6 @@ _FANS_SHARE, _ACTIVITY_EXPONENT = 0.6, 0.5
 _RATINGS_MEAN, _RATINGS_MIN, _RATINGS_MAX, _SIGMA = 200, 3, _CUSTOMERS // 4, 1.0
 #: Customers' numbers are below, as Netflix's; a multiplier without common factor keeps them apart.
 _CUSTOMER_NUMBERS, _SPREAD = 2_649_429, 48_271
-
-Numbers = npt.NDArray[np.int64]
 
 
 # Movies ------------------------------------------------------------------------------------------
@@ -167,7 +160,6 @@ def _square(ratings: Numbers) -> int:
 class KMeans(Job):
     """Forms `k` clusters in `iterations`; `centroids` are the lines of those of one iteration."""
 
-    input = Lines()
     centroids: list[bytes]
     k: int = 16
     iterations: int = 3
@@ -184,7 +176,6 @@ class KMeans(Job):
         return (Stage("m", Work(self._assign)), recentre)
 
     def _assign(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        """Ship each movie of the task's splits to the reduce of its cluster."""
         centroids = Centroids(self.centroids)
         partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
         counters |= {"movies": 0, "ratings": 0}
@@ -198,14 +189,11 @@ class KMeans(Job):
         return TaskResult(partitions=partitions)
 
     def _recentre(self, task: TaskSpec, io: TaskIO, _counters: Counters) -> TaskResult:
-        """Find the new centroids of the task's clusters, and write these."""
         clusters: dict[int, list[_Member]] = {}
-        fetched = Fetched(task, io)
-        for _, output in fetched:
+        for _, output in fetched(task, io):
             for cluster, member in _shipped(output):
                 clusters.setdefault(cluster, []).append(member)
-        pieces = self._lines(clusters, task, io)
-        return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
+        return TaskResult(output=self._lines(clusters, task, io))
 
     def _lines(
         self, clusters: dict[int, list[_Member]], task: TaskSpec, io: TaskIO
@@ -237,7 +225,6 @@ def _centre(members: list[_Member]) -> _Member:
 
 
 def _shipped(output: memoryview) -> Iterator[tuple[int, _Member]]:
-    """(Cluster, movie) in one fetched output."""
     at = 0
     while at < len(output):
         cluster, number, similarity, length = _HEADER.unpack_from(output, at)
@@ -251,7 +238,6 @@ class RatingsGen(Generator):
     """Generates the ratings of `movies` movies in `parts` files."""
 
     TOTAL, OF = "movies", "movies"
-    input = Lines()
     movies: int
     parts: int = 1
     seed: int = 1
@@ -304,7 +290,6 @@ def plan_kmeans(request: Request) -> Plan:
     steps = _iterations(job, request, source)
 
     def verify(files: Files) -> Verdict:
-        """Compare with a plain program that shares no code with the job."""
         expected = expected_clusters(files, source, job.k, job.iterations)
         found = sorted(lines_of(files, steps[-1].output))
         if wrong := difference(found, expected.lines, "lines"):
@@ -367,7 +352,6 @@ def _check_files(k: int, files: Sequence[GivenFile]) -> None:
 
 
 def _first_centroids(files: Files, source: str, k: int) -> list[bytes]:
-    """The first ``k`` movies of these files."""
     every = (_movies_of(files.open(path), path) for path in files.list(source))
     found = [as_centroid(movie.line) for movie in islice(chain.from_iterable(every), k)]
     _require_enough(k, len(found))
@@ -379,26 +363,14 @@ def _movies_of(file: FileReader, shown: str) -> Iterator[Movie]:
 
 
 def _new_centroids(files: Files, folder: str) -> list[bytes]:
-    """The centroids that an iteration has written, by their clusters' numbers."""
+    """The centroids that an iteration has written at the heads of its files, by their clusters."""
     found: dict[int, bytes] = {}
     for path in files.list(folder):
-        for line in _head(files.open(path)):
+        lines = chain.from_iterable(parsed_file(lines_in, files.open(path), path))
+        for line in takewhile(lambda line: line.startswith(CENTROID), lines):
             cluster, _, movie = line.removeprefix(CENTROID).partition(b"\t")
             found[int(cluster)] = movie
     return [found[cluster] for cluster in sorted(found)]
-
-
-def _head(file: FileReader) -> Iterator[bytes]:
-    """The lines of centroids that an output begins with; reads little more than these."""
-    data, length = b"", _HEAD_BYTES
-    while True:
-        data += bytes(file.read(len(data), length))
-        *lines, _ = data.split(b"\n")
-        heads = [line for line in lines if line.startswith(CENTROID)]
-        if len(heads) < len(lines) or len(data) >= file.stored_bytes:
-            yield from heads
-            return
-        length = len(data)
 
 
 def _require_enough(k: int, found: int) -> None:

@@ -21,13 +21,11 @@ from functools import partial
 from itertools import combinations, pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from railyard.cluster.errors import require
 from railyard.cluster.messages import TaskSpec
-from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import Fetched, Work
+from railyard.jobs.operators import Work, fetched
 from railyard.jobs.plan import (
     Files,
     Plan,
@@ -43,6 +41,7 @@ from railyard.jobs.plan import (
 from railyard.jobs.samples.checks import expected_candidates
 from railyard.jobs.samples.tasks import (
     Generator,
+    Numbers,
     Part,
     ShipLines,
     check_lines,
@@ -70,13 +69,9 @@ _SPREAD = 48_271
 #: Candidates that a verdict shows.
 _SHOWN = 5
 
-Numbers = npt.NDArray[np.int64]
-
 
 class SelfJoin(Job):
     """Joins associations that differ in their last item."""
-
-    input = Lines()
 
     def stages(self) -> tuple[Stage, ...]:
         return (
@@ -98,10 +93,8 @@ def associations(block: Buffer) -> tuple[list[bytes], list[bytes]]:
 
 
 def _join(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-    """Forms the candidates."""
     lasts: dict[bytes, set[bytes]] = {}  #: {all items but the last: the last items}
-    fetched = Fetched(task, io)
-    for _, output in fetched:
+    for _, output in fetched(task, io):
         for line in lines_in(output):
             cut = line.rfind(b",") + 1
             lasts.setdefault(line[:cut], set()).add(line[cut:])
@@ -112,14 +105,12 @@ def _join(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         counters["candidates"] += len(pairs)
         return b"".join([b"%s%s,%s\n" % (prefix, *pair) for pair in pairs])
 
-    pieces = pieces_of(sorted(lasts), candidates, io, _PREFIXES_PER_PIECE)
-    return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
+    return TaskResult(output=pieces_of(sorted(lasts), candidates, io, _PREFIXES_PER_PIECE))
 
 
 class AssociationsGen(Generator):
     """Generates `rows` associations of `items` items in `parts` files."""
 
-    input = Lines()
     rows: int
     items: int = 3
     parts: int = 1
@@ -183,7 +174,6 @@ def _generate(request: Request) -> tuple[Step]:
 
 
 def _verify(files: Files, source: str, output: str) -> Verdict:
-    """Compare with a plain program that shares no code with the job."""
     expected = expected_candidates(files, source)
     wrong = difference(sorted(lines_of(files, output)), expected, "candidates")
     detail = f"{len(expected)} candidates, as joined independently"

@@ -32,7 +32,7 @@ from railyard.cluster.errors import printable, require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import Fetched, Work, split_blocks
+from railyard.jobs.operators import Work, fetched, split_blocks
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import (
     Files,
@@ -48,6 +48,7 @@ from railyard.jobs.plan import (
 )
 from railyard.jobs.samples.checks import ranked_lines, wrong_counts
 from railyard.jobs.samples.tasks import (
+    ArticlesGen,
     ShipLines,
     check_lines,
     generated,
@@ -56,7 +57,6 @@ from railyard.jobs.samples.tasks import (
     pieces_of,
     rows_by_partition,
 )
-from railyard.jobs.samples.textgen import ArticlesGen
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
 #: Words of a sequence.
@@ -86,7 +86,6 @@ class SequenceCount(Job):
 
 
 def _ship_sequences(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-    """Ships each sequence in its splits, with its document."""
     partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
     counters |= {"words": 0, "sequences": 0}
     for split, block in split_blocks(_TEXT, task, io):
@@ -126,10 +125,8 @@ def documents(lines: Buffer, path: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _sum(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-    """Adds up the occurrences of each sequence in each document."""
     counts: dict[bytes, Counter[bytes]] = {}
-    fetched = Fetched(task, io)
-    for _, output in fetched:
+    for _, output in fetched(task, io):
         for document, sequences in _shipped(output):
             counts.setdefault(document, Counter()).update(sequences)
     counters["counted"] = sum(map(len, counts.values()))
@@ -138,8 +135,7 @@ def _sum(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         of = counts[document]
         return b"".join([b"%s\t%s\t%d\n" % (each, document, of[each]) for each in sorted(of)])
 
-    pieces = pieces_of(sorted(counts), lines, io, keys_at_once=1)
-    return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
+    return TaskResult(output=pieces_of(sorted(counts), lines, io, keys_at_once=1))
 
 
 def _shipped(output: memoryview) -> Iterator[tuple[bytes, list[bytes]]]:
@@ -155,8 +151,6 @@ def _shipped(output: memoryview) -> Iterator[tuple[bytes, list[bytes]]]:
 
 class RankedInvertedIndex(Job):
     """Ranks the documents that have a sequence by how often they have it."""
-
-    input = Lines()
 
     def stages(self) -> tuple[Stage, ...]:
         ship = ShipLines(counted_sequences, "counts")
@@ -176,10 +170,8 @@ def counted_sequences(block: Buffer) -> tuple[list[bytes], list[bytes]]:
 
 
 def _rank(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-    """Sorts the documents of each sequence."""
     index: dict[bytes, list[tuple[int, bytes]]] = {}  #: {sequence: -count, document of each}
-    fetched = Fetched(task, io)
-    for _, output in fetched:
+    for _, output in fetched(task, io):
         for line in lines_in(output):
             sequence, document, count = line.split(b"\t")
             index.setdefault(sequence, []).append((-int(count), document))
@@ -189,8 +181,7 @@ def _rank(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         ranked = [b"%d %s" % (-count, document) for count, document in sorted(index[sequence])]
         return b"\t".join([sequence, *ranked]) + b"\n"
 
-    pieces = pieces_of(sorted(index), text_of, io)
-    return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
+    return TaskResult(output=pieces_of(sorted(index), text_of, io))
 
 
 # The plans --------------------------------------------------------------------------------------
@@ -214,7 +205,6 @@ def plan_ranked_inverted_index(request: Request) -> Plan:
 
 
 def _verify_counts(files: Files, source: str, output: str) -> Verdict:
-    """Compare with a plain program that shares no code with the job."""
     different, every, wrong = wrong_counts(files, source, output)
     if wrong:
         return Verdict(False, printable(wrong))
@@ -222,7 +212,6 @@ def _verify_counts(files: Files, source: str, output: str) -> Verdict:
 
 
 def _verify_index(files: Files, source: str, output: str) -> Verdict:
-    """Compare with a plain program that shares no code with the job."""
     expected = ranked_lines(files, source)
     wrong = difference(sorted(lines_of(files, output)), expected, "lines")
     detail = f"{len(expected)} sequences, ranked as by an independent program"
@@ -252,7 +241,6 @@ def _counts(request: Request) -> tuple[Step, Step]:
 
 
 def _most_spread(lines: list[bytes]) -> tuple[str, ...]:
-    """The sequences that are in most documents, for people."""
     numbers = {line: line.count(b"\t") for line in lines}
     most = sorted(lines, key=lambda line: (-numbers[line], line))[:_SHOWN]
     return tuple(f"{numbers[line]:>7} documents  {shown(line, _LETTERS_MAX)}" for line in most)

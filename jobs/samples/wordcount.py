@@ -24,7 +24,7 @@ from railyard.cluster.errors import require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import Fetched, Map, Reduce, Work, split_blocks
+from railyard.jobs.operators import Map, Reduce, Work, fetched, split_blocks
 from railyard.jobs.plan import (
     Files,
     Plan,
@@ -37,8 +37,7 @@ from railyard.jobs.plan import (
     shown,
     text_of,
 )
-from railyard.jobs.samples.tasks import generated, pieces_of, rows_by_partition
-from railyard.jobs.samples.textgen import TextGen
+from railyard.jobs.samples.tasks import TextGen, generated, pieces_of, rows_by_partition
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
 Words = npt.NDArray[np.uint64]
@@ -75,7 +74,6 @@ class WordCount(Job):
 
 
 def _count_split(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-    """Counts the words of its splits."""
     table, lines = WordTable(), 0
     for _, block in split_blocks(_TEXT, task, io):
         table.add(block)
@@ -105,10 +103,9 @@ def _ship_words(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
 
 
 def _sum(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-    """Sums up the counts of each word."""
     sums: dict[bytes, int] = {}
-    records, fetched = 0, Fetched(task, io)
-    for _, output in fetched:
+    records = 0
+    for _, output in fetched(task, io):
         for words, counts in _shipped(output):
             records += len(words)
             for word, count in zip(words, counts, strict=True):
@@ -116,7 +113,7 @@ def _sum(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     counters["distinct_words"] = len(sums)
     _count(counters, task, records_in=records, keys_in=len(sums), pairs_out=len(sums))
     lines = pieces_of(sorted(sums), lambda word: b"%s\t%d\n" % (word, sums[word]), io, 2**14)
-    return TaskResult(output=lines, input_bytes=fetched.size_bytes)
+    return TaskResult(output=lines)
 
 
 def _count(counters: Counters, task: TaskSpec, **counts: int) -> None:
@@ -242,12 +239,10 @@ class TopWords(Job):
         )
 
     def split(self, line: str) -> Iterator[tuple[str, int]]:
-        """Yield each word of a line with a count of one."""
         for word in line.split():
             yield word, 1
 
     def add(self, word: str, counts: Iterable[int]) -> Iterator[tuple[str, int]]:
-        """Yield a word's count so far."""
         yield word, sum(counts)
 
     def total(self, word: str, counts: Iterable[int]) -> Iterator[tuple[str, tuple[int, str]]]:
@@ -262,7 +257,6 @@ class TopWords(Job):
             yield key, word
 
     def rank(self, _: str, words: Iterable[tuple[int, str]]) -> Iterator[tuple[str, int]]:
-        """Yield the most frequent words, most frequent first."""
         for count, word in sorted(words)[: self.most]:
             yield word, -count
 
@@ -316,7 +310,6 @@ def _plan_text(
     compare: _Compare,
 ) -> Plan:
     def verify(files: Files, source: str, output: str) -> Verdict:
-        """Compare with counts from one simple pass that shares no code with the job."""
         expected: Counter[bytes] = Counter()
         for text in text_of(files, source):
             expected.update(words(text))

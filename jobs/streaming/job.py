@@ -19,8 +19,7 @@ from railyard.cluster.errors import printable
 from railyard.cluster.fileheads import NotPacked, ending_of, unpacked
 from railyard.cluster.ids import AttemptId, job_of, stage_of
 from railyard.cluster.messages import Split, TaskSpec
-from railyard.jobs.formats import Lines
-from railyard.jobs.lines import (
+from railyard.jobs.formats import (
     raw_lines,
     records_of,
     split_lines,
@@ -29,8 +28,7 @@ from railyard.jobs.lines import (
     without_mark,
 )
 from railyard.jobs.model import Job, Stage, StageSpec
-from railyard.jobs.operators import fetched_runs, split_bytes
-from railyard.jobs.records import RunReader, RunWriter
+from railyard.jobs.operators import RunReader, RunWriter, fetched_runs, split_bytes, text_lines
 from railyard.jobs.streaming import aggregate
 from railyard.jobs.streaming.keys import pairs_of, partitioner
 from railyard.jobs.streaming.request import Streaming
@@ -51,7 +49,6 @@ COMBINED_AT_ONCE = 500_000
 #: Most counters of a task.
 COUNTERS_MAX = 500
 
-_PIECE_BYTES = 2**18
 #: Amount of a counter, and its most digits.
 _AMOUNT, _DIGITS_MAX = re.compile(r"[+-]?[0-9]+"), 100
 
@@ -61,11 +58,9 @@ Pair = tuple[Any, bytes | None]
 class StreamingJob(Job):
     """A mapper over lines, and a reducer if there are reduces; both are programs."""
 
-    input = Lines()
     specification: bytes  #: a ``Streaming`` as JSON
 
     def setup(self) -> None:
-        """Read the specification."""
         try:
             self._streaming = msgspec.json.decode(self.specification, type=Streaming)
         except msgspec.MsgspecError as error:
@@ -84,7 +79,6 @@ class StreamingJob(Job):
         )
 
     def stages(self) -> tuple[Stage, ...]:
-        """Maps, and as many reduces as the specification says."""
         job = self._streaming
         mapper = Stage("m", _Map(job))
         if not job.reduces:
@@ -100,7 +94,6 @@ class _Map:
     job: Streaming
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        """Run one map task."""
         job, programs = self.job, _Programs(self.job, task, io, counters)
         written = programs.run(job.mapper, _map_input(job, task, io, counters))
         if not task.partitions:
@@ -136,15 +129,14 @@ class _Reduce:
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         """Run one reduce task; the reducer runs as the result's output is read."""
         job, programs = self.job, _Programs(self.job, task, io, counters)
-        runs, fetched_bytes = fetched_runs(task, io)
-        pairs = self._pairs(runs, counters)
+        pairs = self._pairs(fetched_runs(task, io), counters)
         if job.reducer:
             lines = programs.lines(pairs, job.reduce_input_separator)
             written = self._reduced(lines, programs)
             made = _rewritten(written, job, job.reduce_separator, job.reduce_fields)
         else:
             made = programs.lines(pairs, job.output_separator)
-        return TaskResult(output=_output(made, "r", counters), input_bytes=fetched_bytes)
+        return TaskResult(output=_output(made, "r", counters))
 
     def _reduced(self, lines: Iterator[Buffer], programs: _Programs) -> Iterator[Buffer]:
         """What the reducer writes; nothing if there are no lines, as in Hadoop: it runs, though."""
@@ -182,7 +174,6 @@ class _Programs:
     counters: Counters
 
     def run(self, words: tuple[str, ...], data: Iterable[Buffer]) -> Iterator[Buffer]:
-        """What a program writes, given ``data``."""
         job, programs = self.job, self.io.programs
         program = Program(
             words=words,
@@ -198,7 +189,7 @@ class _Programs:
         job = self.job
         separator = job.combine_separator if combined else job.map_separator
         fields = job.combine_fields if combined else job.map_fields
-        pairs = pairs_of(iter(pieces), separator, fields)
+        pairs = pairs_of(pieces, separator, fields)
         if not job.order_parts:
             return pairs
         return ((self._order(key), value) for key, value in pairs)
@@ -208,26 +199,12 @@ class _Programs:
         separator = self.job.key_separator
         return (*(part.order(key, separator) for part in self.job.order_parts), key)
 
-    def lines(self, pairs: Iterable[Pair], separator: bytes) -> Iterator[bytes]:
-        """The pairs as lines, in pieces of many."""
-        plain, adds = not self.job.order_parts, self.job.adds_separator
-        piece = bytearray()
-        for order, value in pairs:
-            piece += order if plain else order[-1]
-            if value is not None:
-                piece += separator
-                piece += value
-            elif adds:
-                piece += separator
-            piece += b"\n"
-            if len(piece) >= _PIECE_BYTES:
-                yield bytes(piece)
-                piece = bytearray()
-        if piece:
-            yield bytes(piece)
+    def lines(self, pairs: Iterable[Pair], separator: bytes) -> Iterator[Buffer]:
+        if self.job.order_parts:
+            pairs = ((order[-1], value) for order, value in pairs)
+        return _lines(pairs, self.job, separator)
 
     def writer(self, partitions: int) -> RunWriter:
-        """Collects pairs for the reduces."""
         number = partitioner(self.job.partition_parts, self.job.key_separator)
         combine = aggregate.combined if self.job.aggregate else None
         if not self.job.order_parts:
@@ -346,12 +323,10 @@ def _raw_records(job: Streaming, split: Split, io: TaskIO) -> Iterator[bytes]:
 
 def _delimited(data: bytes, delimiter: bytes) -> Iterator[bytes]:
     """Records, each with what ends it, which the last one may lack."""
-    at = 0
-    while at < len(data):
-        end = data.find(delimiter, at)
-        after = len(data) if end < 0 else end + len(delimiter)
-        yield data[at:after]
-        at = after
+    *ended, rest = data.split(delimiter)
+    yield from (record + delimiter for record in ended)
+    if rest:
+        yield rest
 
 
 def _as_read(job: Streaming, block: bytes, at: int) -> tuple[int, bytes]:
@@ -380,7 +355,7 @@ def _as_read(job: Streaming, block: bytes, at: int) -> tuple[int, bytes]:
 def _output(made: Iterable[Buffer], stage: str, counters: Counters) -> Iterator[Buffer]:
     """A task's file: what was made in whole lines, counted."""
     lines = 0
-    for block in whole_lines(iter(made)):
+    for block in whole_lines(made):
         lines += block.count(b"\n")
         yield block
     counters[f"{stage}.pairs_out"] = lines
@@ -392,20 +367,14 @@ def _rewritten(
     """What a program wrote as lines of the output: its keys end with the output's separator."""
     if separator == job.output_separator and not job.adds_separator:
         return written
-    return (
-        b"".join(
-            [_with_separator(line, job, separator, fields) for line in block.split(b"\n")[:-1]]
-        )
-        for block in whole_lines(iter(written))
-    )
+    return _lines(pairs_of(written, separator, fields), job, job.output_separator)
 
 
-def _with_separator(line: bytes, job: Streaming, separator: bytes, fields: int) -> bytes:
-    """A line with its end; one that is all key gets a separator behind it if the job wants so."""
-    head = line.split(separator, fields)
-    if len(head) <= fields:
-        return line + (job.output_separator if job.adds_separator else b"") + b"\n"
-    return separator.join(head[:fields]) + job.output_separator + head[fields] + b"\n"
+def _lines(pairs: Iterable[Pair], job: Streaming, separator: bytes) -> Iterator[Buffer]:
+    """The pairs as lines; one that is all key gets a separator behind it if the job wants so."""
+    if job.adds_separator:
+        pairs = ((key, value or b"") for key, value in pairs)
+    return text_lines(pairs, separator)
 
 
 def _counted(written: Iterable[Buffer], counters: Counters) -> Iterator[Buffer]:

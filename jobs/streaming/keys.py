@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from railyard.cluster.errors import UsageError
-from railyard.jobs.lines import whole_lines
+from railyard.jobs.formats import whole_lines
 from railyard.jobs.taskio import Buffer
 
 _KEY = re.compile(r"(\d+)(?:\.(\d+))?([nr]*)(?:,(\d+)(?:\.(\d+))?([nr]*))?")
@@ -107,17 +107,14 @@ def partitioner(parts: Sequence[KeyPart], separator: bytes) -> Callable[[bytes, 
 
 
 def pairs_of(
-    pieces: Iterator[Buffer] | Sequence[Buffer], separator: bytes, fields: int
+    pieces: Iterable[Buffer], separator: bytes, fields: int
 ) -> Iterator[tuple[bytes, bytes | None]]:
     """The lines that a program wrote as keys and values: a key has so many ``fields``.
 
     A line with fewer separators is all key: its value is None.
     """
     for block in whole_lines(pieces):
-        lines = block.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        for line in lines:
+        for line in block.split(b"\n")[:-1]:
             if fields == 1:
                 key, found, value = line.partition(separator)
                 yield key, value if found else None

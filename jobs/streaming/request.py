@@ -5,13 +5,11 @@ What is not there is refused.  Never here: the words of the command line.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
 
 from railyard.cluster.errors import UsageError, printable
 from railyard.cluster.fileheads import command_words
-from railyard.cluster.messaging.wire import FEW, NAME_LETTERS_MAX, Name, Path, Text
+from railyard.cluster.messaging.wire import NAME_LETTERS_MAX, Few, FewBy, Name, Path, Text
 from railyard.jobs.model import REDUCES_MAX
 from railyard.jobs.streaming.keys import KeyPart, parts_of
 from railyard.jobs.streaming.settings import Settings
@@ -68,9 +66,6 @@ class Streaming(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return f"{self.store}{path}" if path else ""
 
 
-# What is asked for with the words of ``hadoop jar``, checked: what is not there is refused.
-
-
 _PARTITIONERS = ("HashPartitioner", "KeyFieldBasedPartitioner")
 _COMPARATORS = ("KeyFieldBasedComparator",)
 _TEXT, _KEY_VALUE, _BY_LINES = "TextInputFormat", "KeyValueTextInputFormat", "NLineInputFormat"
@@ -92,7 +87,7 @@ class StreamingRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """The options of ``hadoop jar``; the files are in the block store already."""
 
     user: Name = "user"
-    input: Annotated[tuple[Path, ...], FEW]  #: files, folders and patterns
+    input: Few[Path]  #: files, folders and patterns
     output: Path
     mapper: Text
     combiner: Text = ""
@@ -101,9 +96,9 @@ class StreamingRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     input_format: Name = ""
     output_format: Name = ""
     reduces: Text | None = None  #: of -numReduceTasks
-    files: Annotated[tuple[ProgramFile, ...], FEW] = ()
-    environment: Annotated[dict[Name, Text], FEW] = {}
-    settings: Annotated[dict[Name, Text], FEW] = {}
+    files: Few[ProgramFile] = ()
+    environment: FewBy[Name, Text] = {}
+    settings: FewBy[Name, Text] = {}
 
 
 def streaming_of(request: StreamingRequest, begun_ms: int, store: str) -> Streaming:

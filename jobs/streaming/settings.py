@@ -74,7 +74,6 @@ class Settings:
         self.values = {OLD_NAMES.get(name, name): value for name, value in given.items()}
 
     def check(self) -> None:
-        """Raise ``UsageError`` for the first setting that is refused."""
         for name, value in self._given.items():
             listed = _listed(name)
             entry = SETTINGS.entries.get(listed)

@@ -29,13 +29,19 @@ from railyard.jobs.skew import skew_of
 from railyard.jobs.workloads.coflows import coflow_jobs
 from railyard.jobs.workloads.corral import mix, recurring, tpch, w1, w2, w3
 from railyard.jobs.workloads.joint import joint
-from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.jobs.workloads.model import (
+    InputFile,
+    Workload,
+    WorkloadJob,
+    WorkStage,
+    coarser,
+    skewed,
+)
 from railyard.jobs.workloads.population import Population
 from railyard.jobs.workloads.shadow import shadow, shadow_facebook
 from railyard.jobs.workloads.swim import co_scheduler, swim
 from railyard.jobs.workloads.tetrium import bigdata, tetrium, tpcds
 from railyard.jobs.workloads.tracefiles import HOW_TO_GET
-from railyard.jobs.workloads.transforms import coarser, skewed
 from railyard.jobs.workloads.wfcommons import wfcommons
 
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
-import msgspec
 import numpy as np
 
 from railyard.cluster.errors import require
@@ -142,12 +141,12 @@ def _w1_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
     tasks = [job.tasks for job in jobs]
     ratios = [job.shuffle_bytes / job.input_bytes for job in jobs]
     ratios += [job.output_bytes / job.shuffle_bytes for job in jobs]
-    odd = [50 < count <= 500 or count <= 50 or count >= 1000 for count in tasks]
+    sized = [count <= 500 or count >= 1000 for count in tasks]
     return (
         statistic("small jobs (<= 50 tasks)", "share", share([n <= 50 for n in tasks])),
         statistic("medium jobs (<= 500)", "share", share([50 < n <= 500 for n in tasks])),
         statistic("large jobs (>= 1000)", "share", share([n >= 1000 for n in tasks])),
-        statistic("jobs of these sizes", "share", share(odd), 1.0, note="section 6.1"),
+        statistic("jobs of these sizes", "share", share(sized), 1.0, note="section 6.1"),
         statistic("selectivity, least", "", min(ratios), (0.25, 4.0), 0.01, "section 6.1"),
         statistic("selectivity, most", "", max(ratios), (0.25, 4.0), 0.01, "section 6.1"),
     )
@@ -290,25 +289,22 @@ def ad_hoc_batch(count: int, options: OfW1Options, seed: int) -> tuple[WorkloadJ
 
 
 # TPC-H -------------------------------------------------------------------------------------------
-#: {table: its share of the database}, by the specification's row counts and row lengths
+#: {initial: (table, its share of the database)}, by the specification's row counts and row lengths
 _TABLES = {
-    "lineitem": 0.698,
-    "orders": 0.160,
-    "partsupp": 0.110,
-    "customer": 0.023,
-    "part": 0.0078,
-    "supplier": 0.0012,
+    "l": ("lineitem", 0.698),
+    "o": ("orders", 0.160),
+    "ps": ("partsupp", 0.110),
+    "c": ("customer", 0.023),
+    "p": ("part", 0.0078),
+    "s": ("supplier", 0.0012),
 }
-#: {query: initials of the tables that it reads} (ps: partsupp, p: part)
+#: {query: initials of the tables that it reads}
 _QUERIES = {
     1: "l", 2: "p s ps", 3: "c o l", 4: "o l", 5: "c o l s", 6: "l", 7: "s l o c",
     8: "p s l o c", 9: "p s l ps o", 10: "c o l", 11: "ps s", 12: "o l", 13: "c o",
     14: "l p", 15: "l s", 16: "ps p s", 17: "l p", 18: "c o l", 19: "l p",
     20: "s ps p l", 21: "s l o", 22: "c o",
 }  # fmt: skip
-_INITIALS = {"l": "lineitem", "o": "orders", "ps": "partsupp", "c": "customer", "p": "part"} | {
-    "s": "supplier"
-}
 
 
 class TpchOptions(OfW1Options, frozen=True, kw_only=True):
@@ -344,24 +340,18 @@ class TpchOptions(OfW1Options, frozen=True, kw_only=True):
 def tpch(options: TpchOptions, seed: int) -> Workload:
     """15 queries like TPC-H's on 200 GB, beside a batch of W1."""
     rng = dice(seed, "tpch")
-    tables = {
-        name: InputFile(
-            path=f"/tpch/{name}",
-            size_bytes=round(options.database * part),
-            block_bytes=options.block,
-        )
-        for name, part in _TABLES.items()
-    }
+    shared = _database("/tpch", options)
     rounds = -(-options.jobs // len(_QUERIES))
     numbers = np.concatenate([rng.permutation(sorted(_QUERIES)) for _ in range(rounds)])
     shapes = []
     for at, number in enumerate(numbers[: options.jobs].tolist()):
         name = f"q{number}-{at}"
-        its = tables if options.tables == "shared" else _copies(tables, name)
-        shapes.append(_query(name, number, its, options.block, rng))
+        tables = shared if options.tables == "shared" else _database(f"/tpch/{name}", options)
+        read = [tables[initial] for initial in _QUERIES[number].split()]
+        shapes.append(_query(name, read, options.block, rng))
     queries = populate(shapes, options, seed)
     last_s = max(job.submit_s for job in queries)
-    size_bytes = sum(table.size_bytes for table in tables.values())
+    size_bytes = sum(table.size_bytes for table in shared.values())
     return Workload(
         name="corral-tpch",
         jobs=merged(ad_hoc_batch(options.ad_hoc, options, seed), queries),
@@ -373,22 +363,20 @@ def tpch(options: TpchOptions, seed: int) -> Workload:
     )
 
 
-def _copies(tables: dict[str, InputFile], query: str) -> dict[str, InputFile]:
+def _database(folder: str, options: TpchOptions) -> dict[str, InputFile]:
+    """{initial: table}"""
     return {
-        name: msgspec.structs.replace(table, path=f"/tpch/{query}/{name}")
-        for name, table in tables.items()
+        initial: InputFile(
+            path=f"{folder}/{name}",
+            size_bytes=round(options.database * part),
+            block_bytes=options.block,
+        )
+        for initial, (name, part) in _TABLES.items()
     }
 
 
-def _query(
-    name: str,
-    number: int,
-    tables: dict[str, InputFile],
-    part_bytes: int,
-    rng: np.random.Generator,
-) -> Shape:
+def _query(name: str, read: list[InputFile], part_bytes: int, rng: np.random.Generator) -> Shape:
     """A query: scans, joins, a grouping and a sort."""
-    read = [tables[_INITIALS[initial]] for initial in _QUERIES[number].split()]
     read.sort(key=lambda table: -table.size_bytes)
     nodes = [StageNode((), float(rng.uniform(0.05, 0.4)), table) for table in read]
     left = 0

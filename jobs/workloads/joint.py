@@ -9,24 +9,15 @@ deviation of 5 s, cut at 0.  A map reads as much as it outputs (``reads``), up t
 job's output is half of its shuffle.  All jobs are predicted, exactly.
 
 Three of Table 2's numbers can be read in several ways, or do not fit the published times.  By
-default they are as the times of Tables 3 to 5 allow, else as it says:
+default they are as the times of Tables 3 to 5 allow (docs/reproduce-joint.md), else as it says:
+``work``, the seconds of a job's tasks; ``median``, the tasks of the median job; and ``edges``, of
+what "196 MB on the edges" is the mean:
 
-``work``: a job has 600 s of tasks, not "job size 1210".  If those were seconds, jobs 9 s apart
-    would ask for 1.4 times what 96 servers have, and jobs 15 s apart for 1.7 times what 48 have;
-    the paper's mean times there, 92 and 81 s, could not be.  At 600 s the 48 are asked for 83 %.
-``median``: the median job has 35 tasks, the mean one 46.  Times of 20 to 28 s, at 3.5 times the
-    capacity, leave no room for jobs that keep all servers busy for minutes.
-``edges``: of what "196 MB on the edges" is the mean.
-    "trace": of none.  Jobs shuffle as much as in the public FB-2009 trace, on average 3.77 GB, each
-        in proportion to its maps.  That is what the root carries in 15 s, and by Table 4 the
-        paper's network is near its limit.
-    "jobs": over jobs, of the bytes from a map to a reduce.  A job's shuffle is lognormal (95 % are
-        up to 10 times the median) and does not grow with its tasks, so small jobs have the large
-        edges, and what all jobs shuffle hangs on a few of them: with ``work=1210s,median=20`` 1.3
-        to 1.8 GB a job, of 30 jobs 0.7 to 2.
-    "all": over all edges, of which a job then has 15,000 on average: far too much for the root, so
-        jobs shuffle on average what the root carries from one to the next, 3.75 GB.  Else like
-        "jobs".
+"trace": of none.  Jobs shuffle as in the public FB-2009 trace, each in proportion to its maps.
+"jobs": over jobs, of the bytes from a map to a reduce.  A job's shuffle is lognormal (95 % are up
+    to 10 times the median) and does not grow with its tasks, so small jobs have the large edges.
+"all": over all edges, but jobs shuffle on average no more than the root carries from one to the
+    next.  Else like "jobs".
 """
 
 from __future__ import annotations

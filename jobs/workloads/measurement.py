@@ -20,8 +20,7 @@ from railyard.jobs.model import StageSpec, input_names
 from railyard.jobs.package import load_job, mistake_in
 from railyard.jobs.plan import Step
 from railyard.jobs.workloads.mixes import Mix, Planned, plan_mix
-from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
-from railyard.jobs.workloads.transforms import spread_files
+from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage, spread_files
 
 _FOLDER = "/mix"
 
@@ -70,8 +69,8 @@ class _Measuring:
             is_last = step is planned.plan.measured[-1]
             key = msgspec.msgpack.encode((step.sources, step.reduces, package, is_last))
             if key not in self._known:
-                run, stages, inputs = self._measure(package, step)
-                self._known[key] = _Measured(LocalRun() if is_last else run, stages, inputs)
+                measured = self._measure(package, step)
+                self._known[key] = measured._replace(run=LocalRun()) if is_last else measured
             measured = self._known[key]
             self._store.update(measured.run.files(step.output))
             past = wanted.recurrence
@@ -88,7 +87,6 @@ class _Measuring:
             before = name
 
     def _run(self, package: JobPackage, step: Step) -> LocalRun:
-        """Run a step's job over the files that it reads."""
         paths = {source: self._store.list(source) for source in step.sources}
         files = {path: self._store[path] for listed in paths.values() for path in listed}
         named = {name: paths[source] for name, source in step.inputs}

@@ -121,16 +121,12 @@ def option_names(name: str) -> list[str]:
     return [each if each != _PARAM.rstrip(".") else _PARAM for each in names]
 
 
+@functools.cache
 def accepted_options(name: str) -> Accepted:
     """The options that follow a job's name, or ``MIX``, and what they do."""
-    return _table(_RandomMix if name == MIX else _JobOptions)
-
-
-@functools.cache
-def _table(shape: type[_CommonOptions]) -> Accepted:
-    if shape is _RandomMix:
-        return declared("random mixes (mix,KEY=VALUE)", "option", shape)
-    return declared("jobs by name, file or jobs.toml", "option", shape, without=("job",))
+    if name == MIX:
+        return declared("random mixes (mix,KEY=VALUE)", "option", _RandomMix)
+    return declared("jobs by name, file or jobs.toml", "option", _JobOptions, without=("job",))
 
 
 def read_mix(words: Sequence[str], defaults: Defaults, seed: int) -> Mix:
@@ -358,7 +354,6 @@ def _base_name(job: str) -> str:
 
 
 def _as_number(text: str) -> str | int | float:
-    """The text as a number, if it is one."""
     if len(text) > _NUMBER_LETTERS_MAX:
         return text
     digits = text.removeprefix("-")

@@ -21,7 +21,7 @@ import msgspec
 
 from railyard.cluster.errors import UsageError, require, unknown_name
 from railyard.cluster.inputfile import Duration, Size
-from railyard.jobs.workloads.model import Workload, WorkloadJob
+from railyard.jobs.workloads.model import Workload
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, populate
 from railyard.jobs.workloads.shapes import map_reduce
 from railyard.jobs.workloads.statistics import statistic
@@ -75,7 +75,12 @@ def shadow(options: ShadowOptions, seed: int) -> Workload:
         raise unknown_name("application of Shadow", options.app, ["all", *_APPLICATIONS])
     names = list(_APPLICATIONS) if options.app == "all" else [options.app]
     shapes = [_shape(name, number, options) for number, name in enumerate(names)]
-    jobs = tuple(_with_one_replica(job) for job in populate(shapes, options, seed))
+    jobs = tuple(
+        msgspec.structs.replace(job, output_replication=job.output_replication or 1)
+        if job.name == _TERASORT  # its output has one replica unless another number is given
+        else job
+        for job in populate(shapes, options, seed)
+    )
     maps = max(job.stages[0].tasks for job in jobs)
     return Workload(
         name="shadow",
@@ -100,13 +105,6 @@ def _shape(name: str, number: int, options: ShadowOptions) -> Shape:
         output_bytes=round(options.input * output),
         reduces=_REDUCES,
     )._replace(arrive_s=number * _APART_S)
-
-
-def _with_one_replica(job: WorkloadJob) -> WorkloadJob:
-    """TeraSort's output has one replica unless another number was asked for."""
-    if job.name != _TERASORT or job.output_replication:
-        return job
-    return msgspec.structs.replace(job, output_replication=1)
 
 
 def shadow_facebook(path: Path, options: ShadowFacebookOptions, seed: int) -> Workload:

@@ -140,9 +140,7 @@ class StageNode(NamedTuple):
 
 
 def stages_of(
-    nodes: list[StageNode],
-    part_bytes: int,
-    tasks_max: int = 1000,
+    nodes: list[StageNode], part_bytes: int, tasks_max: int = 1000
 ) -> tuple[WorkStage, ...]:
     """The stages; one that fetches has a task for each ``part_bytes``, 1 to ``tasks_max``."""
     stages: list[WorkStage] = []

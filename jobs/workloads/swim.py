@@ -10,9 +10,8 @@ Left open there (a file has neither tasks nor computing times), chosen here, eac
 input has one map, which reads nothing.  ``reduce_size``: a reduce fetches 1 GB, as in the same
 example (10 reduces), with at most ``reduces_max`` per job; a job without shuffle has no reduces,
 and its maps write the output.  ``start``: a task takes 1 s plus the time for its bytes, about what
-a JVM needs to start.  ``map_rate``, ``reduce_rate``: by default the topology's.  ``shuffle_min``:
-jobs that shuffle less are left out; three of four shuffle nothing.  ``size_max``: jobs that read,
-shuffle or write more are left out.  ``times``: factor of all bytes; the number of tasks stays.
+a JVM needs to start.  ``map_rate``, ``reduce_rate``: by default the topology's.  Three of four jobs
+shuffle nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import ClassVar, NamedTuple
 
 from railyard.cluster.errors import UsageError, require, shown_value
 from railyard.cluster.inputfile import Duration, Rate, Size
-from railyard.cluster.units import SIZE_BYTES_MAX, format_size, whole_number
+from railyard.cluster.units import format_size, whole_number
 from railyard.jobs.workloads.model import Statistic, Workload
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, dice, populate
 from railyard.jobs.workloads.shapes import map_reduce
@@ -62,7 +61,6 @@ class SwimOptions(Population, frozen=True, kw_only=True):
         require(0 < self.times <= 1e6, "times", self.times, "a number above 0, at most 1e6")
 
     def admits(self, job: SwimJob) -> bool:
-        """Whether a job is neither too small nor too large."""
         largest = max(job.input_bytes, job.shuffle_bytes, job.output_bytes)
         return job.shuffle_bytes >= self.shuffle_min and not 0 < self.size_max < largest
 
@@ -109,45 +107,33 @@ def load_swim(path: Path) -> list[SwimJob]:
     Raises ``UsageError`` with file, line, the error and what is needed.
     """
     text = read_trace(path, "SWIM trace", "swim")
-    jobs: list[SwimJob] = []
-    names: set[str] = set()
+    jobs: dict[str, SwimJob] = {}
     for number, line in enumerate(text.splitlines(), start=1):
-        fields = line.split("\t")
-        try:
-            name, submit, gap, put_in, shuffle, out = fields
-            job = SwimJob(name, int(submit), int(gap), int(put_in), int(shuffle), int(out))
-        except ValueError:
-            if not line.strip():
-                continue
-            raise _wrong(f"{path}:{number}", fields) from None
-        sound = min(job[1:]) >= 0 and max(job[1:]) <= SIZE_BYTES_MAX and _NAME.fullmatch(name)
-        if name in names or not sound:
-            raise _wrong(f"{path}:{number}", fields, names)
-        names.add(name)
-        jobs.append(job)
+        if line.strip():
+            job = _job(f"{path}:{number}", line.split("\t"))
+            if job.name in jobs:
+                right = "need an id of its own"
+                raise UsageError(f"{path}:{number}: job {job.name} is there already: {right}")
+            jobs[job.name] = job
     if not jobs:
         raise UsageError(f"{path}: has no jobs: need a line for each")
-    return jobs
+    return list(jobs.values())
 
 
-def _wrong(
-    where: str, fields: list[str], names: set[str] | frozenset[str] = frozenset()
-) -> Exception:
+def _job(where: str, fields: list[str]) -> SwimJob:
     if len(fields) != len(_FIELDS):
         right = f"{len(_FIELDS)}, with tabs between: {', '.join(_FIELDS)}"
-        return UsageError(f"{where}: has {len(fields)} fields: need {right}")
+        raise UsageError(f"{where}: has {len(fields)} fields: need {right}")
     if not _NAME.fullmatch(fields[0]):
         right = "letters, digits, _, - and . only"
-        return UsageError(f"{where}: job id = {fields[0]!r}: need {right}")
-    if fields[0] in names:
-        return UsageError(f"{where}: job {fields[0]} is there already: need an id of its own")
-    for name, value in zip(_FIELDS[1:], fields[1:], strict=True):
-        if whole_number(value) is None:
-            shown = shown_value(value)
-            return UsageError(
-                f"{where}: {name} = {shown}: need a whole number >= 0, at most 10**18"
-            )
-    raise AssertionError(f"{where}: nothing is wrong")
+        raise UsageError(f"{where}: job id = {fields[0]!r}: need {right}")
+    numbers: list[int] = []
+    for name, text in zip(_FIELDS[1:], fields[1:], strict=True):
+        if (number := whole_number(text.strip())) is None:
+            right = "a whole number >= 0, at most 10**18"
+            raise UsageError(f"{where}: {name} = {shown_value(text)}: need {right}")
+        numbers.append(number)
+    return SwimJob(fields[0], *numbers)
 
 
 def swim(path: Path, options: SwimOptions, seed: int) -> Workload:

@@ -23,7 +23,7 @@ import numpy as np
 
 from railyard.cluster.errors import require
 from railyard.cluster.inputfile import Duration, Size
-from railyard.jobs.workloads.model import InputFile, Statistic, Workload, WorkloadJob
+from railyard.jobs.workloads.model import InputFile, Workload
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, dice, populate
 from railyard.jobs.workloads.shapes import (
     StageNode,
@@ -183,21 +183,12 @@ def _workload(
     where: str,
 ) -> Workload:
     jobs = populate(shapes, options, seed)
-    statistics = (
-        statistic("sites", "", options.sites, sites, note=where),
-        *_statistics(jobs, stages, where),
-    )
-    return Workload(name=name, jobs=jobs, statistics=statistics, sites=options.sites)
-
-
-def _statistics(
-    jobs: tuple[WorkloadJob, ...], stages: tuple[int, int], where: str
-) -> tuple[Statistic, ...]:
     counts = [len(job.stages) for job in jobs]
     shares = [file.shares for job in jobs for file in job.files]
     skews = [float(np.std(each) * len(each)) for each in shares]
     between = [job.stages[0].output_bytes / job.files[0].size_bytes for job in jobs]
-    return (
+    statistics = (
+        statistic("sites", "", options.sites, sites, note=where),
         statistic("stages of a job, least", "", min(counts), stages, note=where),
         statistic("stages of a job, most", "", max(counts), stages, note=where),
         statistic("skew of inputs over sites, mean", "", mean(skews)),
@@ -205,3 +196,4 @@ def _statistics(
         statistic("first intermediate data / input, least", "", min(between)),
         statistic("first intermediate data / input, most", "", max(between)),
     )
+    return Workload(name=name, jobs=jobs, statistics=statistics, sites=options.sites)

@@ -29,13 +29,7 @@ import msgspec
 from railyard.cluster.errors import UsageError
 from railyard.cluster.inputfile import Size
 from railyard.cluster.units import DURATION_S_MAX, SIZE_BYTES_MAX
-from railyard.jobs.workloads.model import (
-    InputFile,
-    Statistic,
-    Workload,
-    WorkloadJob,
-    WorkStage,
-)
+from railyard.jobs.workloads.model import InputFile, Statistic, Workload, WorkloadJob, WorkStage
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, populate
 from railyard.jobs.workloads.shapes import stage_name
 from railyard.jobs.workloads.statistics import statistic
@@ -141,8 +135,8 @@ def _place(data: bytes) -> str:
         json.loads(data)
     except json.JSONDecodeError as error:
         return f":{error.lineno}"
-    except ValueError:
-        return ""
+    except ValueError:  # it is no text
+        pass
     return ""
 
 
@@ -277,11 +271,7 @@ def wfcommons(path: Path, options: WfCommonsOptions, seed: int) -> Workload:
     name = re.sub(r"[^\w.-]+", "_", workflow.name)
     shapes = [Shape(f"{name}-{number}", stages, files) for number in range(options.jobs)]
     jobs = populate(shapes, options, seed)
-    return Workload(
-        name=workflow.name,
-        jobs=jobs,
-        statistics=_statistics(workflow, jobs[0]),
-    )
+    return Workload(name=workflow.name, jobs=jobs, statistics=_statistics(workflow, jobs[0]))
 
 
 def _stages(
@@ -368,7 +358,8 @@ def _outputs(workflow: Workflow) -> dict[str, int]:
 
 
 def _statistics(workflow: Workflow, job: WorkloadJob) -> tuple[Statistic, ...]:
-    between = sum(sum(edges) for edges in _edges(workflow).values())
+    between_tasks = _edges(workflow).values()
+    between = sum(map(sum, between_tasks))
     sent_on = {stage.name for stage in job.stages if stage.files}
     sizes = {stage.name: stage.output_bytes for stage in job.stages}
     fetched = sum(
@@ -376,9 +367,7 @@ def _statistics(workflow: Workflow, job: WorkloadJob) -> tuple[Statistic, ...]:
     )
     worked_s = sum(task.runtime_s or 0.0 for task in workflow.tasks)
     rounding = len(workflow.tasks) / between if between else 0.0
-    apart = sum(
-        abs(edge - sum(edges) / len(edges)) for edges in _edges(workflow).values() for edge in edges
-    )
+    apart = sum(abs(edge - sum(edges) / len(edges)) for edges in between_tasks for edge in edges)
     statistics = [
         statistic("tasks of the workflow", "", len(workflow.tasks)),
         statistic("bytes between tasks", "bytes", fetched, between, rounding, "the file"),

@@ -12,14 +12,14 @@ What a coflow has to send from one rack to another is a *pair*.  It
     holds             a circuit: its flows are in rows over [NIC up, slot, NIC down],
 
 so that the loops in ``kernel.levels`` find all rates.  A pair goes by circuit, with all its flows,
-if it has the elephant threshold T_e left to send when flows come or grow, or when a failed port
+if it has the elephant threshold T_e left to send when flows come, or when a failed port
 works again, until it has nothing left to send.  A port that fails sends its pairs by packets.
 
     arrays     what is known
     switch     circuits are set up, begin to carry, and are taken down
     pairs      flows come and go, pairs go by packets or by circuit, and time goes on
     policies   which pairs get circuits
-    and ``fabric.optics`` does the same for the network around it: names, growth, order
+    and ``fabric.optics`` does the same for the network around it: names, room, order
 
 What happens at one instant: flows end, and pairs without flows are forgotten (``pairs.forget``);
 pairs that have come or grown wait, or are counted anew (``sort_out``); coflows are put in order if
@@ -112,7 +112,7 @@ class Pairs(NamedTuple):
     is_new: Flags  #: whether its flows have changed since rates were set
     is_small: Flags  #: whether it is listed in ``Lists.small``
     is_grown: Flags
-    next: SideIds  #: [2 * pair + side]: of the pairs of its coflow at that port
+    next: SideIds  #: [2 * pair + side]: of those of its coflow's pairs at that port
     before: SideIds
     next_held: Ids  #: of the pairs of its coflow that hold circuits
     before_held: Ids
@@ -130,7 +130,7 @@ class Coflows(NamedTuple):
     is_moved: Flags  #: whether its sums have changed since ``urgency`` was found
     seen: Ids  #: the last choice in which was found what it will take
     held: Ids  #: its first pair that holds
-    head: PortIds  #: [.., rack]: its first pair there
+    head: PortIds  #: [.., rack]: 2 * its first pair there + side
     port_bytes: PortReals  #: [.., rack]: what pairs by circuit have left to send there, as counted
     port_pairs: PortIds  #: [.., rack]: how many these are
     waits: PortSets  #: [.., rack, word]: the other racks of pairs that wait there

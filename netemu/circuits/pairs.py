@@ -14,7 +14,6 @@ from railyard.netemu.circuits.arrays import (
     FREE,
     GROWN,
     HOLDS,
-    IN,
     LOOK_AGAIN,
     OUT,
     PACKETS,
@@ -25,7 +24,7 @@ from railyard.netemu.circuits.arrays import (
     WAITS,
     Circuits,
 )
-from railyard.netemu.circuits.sunflow import choose, hold, line_up, link, release, set_waits, unlink
+from railyard.netemu.circuits.sunflow import choose, hold, line_up, place_of, release, set_waits
 from railyard.netemu.circuits.switch import (
     begin_to_carry,
     circuit_bytes_per_s,
@@ -35,7 +34,16 @@ from railyard.netemu.circuits.switch import (
     spare,
 )
 from railyard.netemu.kernel.levels import end_due, relevel, sum_up
-from railyard.netemu.kernel.rows import book, instant_s, join, leave, sent_by, served_at
+from railyard.netemu.kernel.rows import (
+    book,
+    instant_s,
+    join,
+    leave,
+    put_between,
+    sent_by,
+    served_at,
+    take_out,
+)
 from railyard.netemu.kernel.state import ENDED, NO_END, NONE, Array, State
 
 #: So many events follow each other at most in which no flow ends.
@@ -44,7 +52,7 @@ _IDLE_MAX = 100_000
 
 # Flows come and go -------------------------------------------------------------------------------
 def enter(coming: Array, crosses: Array, others: Array, now_s: float, s: State, c: Circuits) -> int:
-    """Take in those of these flows, which are in no row, that have bytes for another rack.
+    """Take in those of these new flows that have bytes for another rack.
 
     ``crosses``: [route], whether it is between racks.  Those of pairs that hold circuits join at
     once; ``sort_out`` must follow for the others.  Returns how many are not taken in: ``others``.
@@ -52,20 +60,19 @@ def enter(coming: Array, crosses: Array, others: Array, now_s: float, s: State, 
     many = 0
     for at in range(len(coming)):
         flow = coming[at]
-        pair = c.flows.pair[flow]
         if not crosses[s.flows.route[flow]] or s.flows.sent[flow] >= s.flows.size[flow]:
-            forget(flow, now_s, s, c)
             others[many] = flow
             many += 1
             continue
-        if pair == NONE:
-            pair = find_pair(flow, now_s, s, c)
-            link_flow(flow, pair, c)
+        pair = find_pair(flow, now_s, s, c)
+        flows, last = c.flows, c.pairs.last[pair]
+        put_between(flow, last, NONE, flows.before, flows.next, c.pairs.first, pair)
+        flows.pair[flow], c.pairs.last[pair] = pair, flow
         if c.pairs.state[pair] == PACKETS:
-            list_small(pair, c)
+            note_once(pair, c.pairs.is_small, c.lists.small, SMALL, c)
         else:
             take_way(flow, True, s, c)
-            list_grown(pair, c)
+            note_once(pair, c.pairs.is_grown, c.lists.grown, GROWN, c)
             if c.pairs.slot[pair] != NONE:
                 join_slot(flow, c.pairs.slot[pair], now_s, s, c)
     return many
@@ -75,10 +82,10 @@ def find_pair(flow: int, now_s: float, s: State, c: Circuits) -> int:
     """The pair that a flow belongs to; a new one, if there is none."""
     pairs, coflow, route = c.pairs, s.flows.coflow[flow], s.flows.route[flow] % c.packets
     src, dst = route // (c.racks + 1), route % (c.racks + 1)
-    pair = c.coflows.head[(2 * coflow + OUT) * c.racks + src]
-    while pair != NONE and pairs.port[2 * pair + IN] != dst:
-        pair = pairs.next[2 * pair + OUT]
-    return pair if pair != NONE else new_pair(coflow, src, dst, now_s, c)
+    end = c.coflows.head[(2 * coflow + OUT) * c.racks + src]
+    while end != NONE and pairs.port[end + 1] != dst:
+        end = pairs.next[end]
+    return end >> 1 if end != NONE else new_pair(coflow, src, dst, now_s, c)
 
 
 def new_pair(coflow: int, src: int, dst: int, now_s: float, c: Circuits) -> int:
@@ -91,50 +98,28 @@ def new_pair(coflow: int, src: int, dst: int, now_s: float, c: Circuits) -> int:
     pairs.far[pair] = dst - src if dst >= src else dst - src + c.racks
     pairs.first[pair] = pairs.last[pair] = NONE
     pairs.counted[pair], pairs.ends_s[pair], pairs.is_new[pair] = 0.0, inf, False
-    for side in range(2):
-        head = (2 * coflow + side) * c.racks + pairs.port[2 * pair + side]
-        link(pair, side, head, NONE, c.coflows.head[head], c)
+    for end in range(2 * pair, 2 * pair + 2):
+        first, of = c.coflows.head, place_of(end, c)
+        put_between(end, NONE, first[of], pairs.before, pairs.next, first, of)
     if c.coflows.pairs[coflow] == 0:
         c.coflows.arrived_s[coflow], c.coflows.is_moved[coflow] = now_s, True
     c.coflows.pairs[coflow] += 1
     return pair
 
 
-def link_flow(flow: int, pair: int, c: Circuits) -> None:
-    """Add a flow to its pair."""
-    last = c.pairs.last[pair]
-    c.flows.pair[flow], c.flows.before[flow], c.flows.next[flow] = pair, last, NONE
-    if last == NONE:
-        c.pairs.first[pair] = flow
-    else:
-        c.flows.next[last] = flow
-    c.pairs.last[pair] = flow
-
-
-def unlink_flow(flow: int, c: Circuits) -> None:
-    """Take a flow from its pair, which stays."""
-    pair, before, after = c.flows.pair[flow], c.flows.before[flow], c.flows.next[flow]
-    if before == NONE:
-        c.pairs.first[pair] = after
-    else:
-        c.flows.next[before] = after
-    if after == NONE:
-        c.pairs.last[pair] = before
-    else:
-        c.flows.before[after] = before
-    c.flows.pair[flow] = NONE
-
-
 def forget(flow: int, now_s: float, s: State, c: Circuits) -> None:
     """Forget a flow that has nothing to send any more, or is closed; it is in no row."""
-    pairs, pair = c.pairs, c.flows.pair[flow]
+    flows, pairs, pair = c.flows, c.pairs, c.flows.pair[flow]
     if pair == NONE:
         return
-    unlink_flow(flow, c)
+    if flows.next[flow] == NONE:
+        pairs.last[pair] = flows.before[flow]
+    take_out(flow, flows.before, flows.next, pairs.first, pair)
+    flows.pair[flow] = NONE
     if pairs.first[pair] == NONE:
         drop(pair, now_s, c)
     elif pairs.state[pair] == WAITS:
-        list_grown(pair, c)
+        note_once(pair, pairs.is_grown, c.lists.grown, GROWN, c)
     elif pairs.state[pair] == HOLDS:
         pairs.is_new[pair] = True
         if s.flows.sent[flow] < s.flows.size[flow]:
@@ -146,28 +131,19 @@ def drop(pair: int, now_s: float, c: Circuits) -> None:
     pairs, coflow = c.pairs, c.pairs.coflow[pair]
     if pairs.state[pair] != PACKETS:
         take_off(pair, now_s, c)
-    for side in range(2):
-        head = (2 * coflow + side) * c.racks + pairs.port[2 * pair + side]
-        unlink(pair, side, head, c)
+    for end in range(2 * pair, 2 * pair + 2):
+        take_out(end, pairs.before, pairs.next, c.coflows.head, place_of(end, c))
     c.lists.free[c.lists.counts[FREE]] = pair
     c.lists.counts[FREE] += 1
     c.coflows.pairs[coflow] -= 1
 
 
-def list_small(pair: int, c: Circuits) -> None:
-    """Note that a pair by packets has more to send."""
-    if not c.pairs.is_small[pair]:
-        c.pairs.is_small[pair] = True
-        c.lists.small[c.lists.counts[SMALL]] = pair
-        c.lists.counts[SMALL] += 1
-
-
-def list_grown(pair: int, c: Circuits) -> None:
-    """Note that a pair by circuit has more, or less, to send."""
-    if not c.pairs.is_grown[pair]:
-        c.pairs.is_grown[pair] = True
-        c.lists.grown[c.lists.counts[GROWN]] = pair
-        c.lists.counts[GROWN] += 1
+def note_once(pair: int, is_noted: Array, noted: Array, many: int, c: Circuits) -> None:
+    """Note that a pair has more, or less, to send: it is in a list of ``counts[many]`` then."""
+    if not is_noted[pair]:
+        is_noted[pair] = True
+        noted[c.lists.counts[many]] = pair
+        c.lists.counts[many] += 1
 
 
 # By packets or by circuit ------------------------------------------------------------------------
@@ -246,8 +222,8 @@ def count(pair: int, size_bytes: float, c: Circuits) -> None:
     """Note what a pair has left to send by circuits; 0: it needs none any more."""
     coflow, before = c.pairs.coflow[pair], c.pairs.counted[pair]
     more = (1 if size_bytes > 0.0 else 0) - (1 if before > 0.0 else 0)
-    for side in range(2):
-        port = (2 * coflow + side) * c.racks + c.pairs.port[2 * pair + side]
+    for end in range(2 * pair, 2 * pair + 2):
+        port = place_of(end, c)
         c.coflows.port_pairs[port] += more
         c.coflows.port_bytes[port] += size_bytes - before
         if c.coflows.port_pairs[port] == 0:
@@ -381,15 +357,16 @@ def attach_all(now_s: float, s: State, c: Circuits) -> None:
 def leave_port(port: int, coflow: int, fails: bool, now_s: float, s: State, c: Circuits) -> None:
     """Let a coflow's pairs at a port that fails go by packets; list those, also if it works."""
     pairs, side = c.pairs, 1 if port >= c.racks else 0
-    pair = c.coflows.head[(2 * coflow + side) * c.racks + port % c.racks]
-    while pair != NONE:
+    end = c.coflows.head[(2 * coflow + side) * c.racks + port % c.racks]
+    while end != NONE:
+        pair = end >> 1
         if fails and pairs.state[pair] != PACKETS:
             detach(pair, now_s, s, c)
             take_off(pair, now_s, c)
-            list_small(pair, c)
+            note_once(pair, pairs.is_small, c.lists.small, SMALL, c)
         elif not fails and pairs.state[pair] == PACKETS:
-            list_small(pair, c)
-        pair = pairs.next[2 * pair + side]
+            note_once(pair, pairs.is_small, c.lists.small, SMALL, c)
+        end = pairs.next[end]
 
 
 # Decisions ---------------------------------------------------------------------------------------
@@ -446,18 +423,13 @@ def follow(now_s: float, wanted: Array, s: State, c: Circuits) -> None:
     change(now_s, s, c)
 
 
-def decide(now_s: float, order: Array, is_new_order: bool, s: State, c: Circuits) -> None:
-    """Choose circuits, and change them, if there is a reason to."""
+def set_rates(now_s: float, order: Array, is_new_order: bool, s: State, c: Circuits) -> bool:
+    """Choose circuits, if there is a reason to, and bring rates up to date, if that can be done."""
     if has_to_choose(now_s, c):
         if c.lists.counts[ALONE] == 0:
             expect_ends(now_s, s, c)
         choose(now_s, order, is_new_order, c)
         change(now_s, s, c)
-
-
-def set_rates(now_s: float, order: Array, is_new_order: bool, s: State, c: Circuits) -> bool:
-    """Decide, and bring rates up to date; returns whether they could be."""
-    decide(now_s, order, is_new_order, s, c)
     for number in range(s.none):  # all flows are one group
         s.work.left[number] = s.work.capacity[number]
     if not relevel(0, 1, now_s, s):

@@ -6,7 +6,7 @@ ports that a later one holds as free, so later ones send in the gaps that earlie
 lose their circuits when those want the port.
 
 Sunflow reserves all of that ahead of time.  Here it is decided when a port is freed, which needs no
-repair when flows grow or ports fail, and is the same as long as it is known which gaps are too
+repair when flows come or ports fail, and is the same as long as it is known which gaps are too
 short: a circuit that is to be set up is dark for δ, so in a gap of δ or less it would be cut before
 it carries.  Such gaps are left alone, as by Sunflow's authors; a circuit that carries may use them.
 So where circuits end within δ, the ports that coflows will take then, and those at the other ends,
@@ -45,7 +45,7 @@ from railyard.netemu.circuits.arrays import (
     WAITS,
     Circuits,
 )
-from railyard.netemu.kernel.rows import instant_s
+from railyard.netemu.kernel.rows import instant_s, put_between, take_out
 from railyard.netemu.kernel.state import NONE, Array
 
 
@@ -91,12 +91,8 @@ def set_waits(pair: int, is_so: bool, c: Circuits) -> None:
 
 def hold(pair: int, c: Circuits) -> None:
     """Note that a pair has its ports."""
-    pairs, coflow = c.pairs, c.pairs.coflow[pair]
-    first = c.coflows.held[coflow]
-    pairs.next_held[pair], pairs.before_held[pair] = first, NONE
-    if first != NONE:
-        pairs.before_held[first] = pair
-    c.coflows.held[coflow] = pair
+    pairs, held, coflow = c.pairs, c.coflows.held, c.pairs.coflow[pair]
+    put_between(pair, NONE, held[coflow], pairs.before_held, pairs.next_held, held, coflow)
     for side in range(2):
         port = side * c.racks + pairs.port[2 * pair + side]
         c.ports.holder[holders(port, NONE, c)] = pair
@@ -107,14 +103,8 @@ def hold(pair: int, c: Circuits) -> None:
 
 def release(pair: int, c: Circuits) -> None:
     """Note that a pair has its ports no more."""
-    pairs = c.pairs
-    before, after = pairs.before_held[pair], pairs.next_held[pair]
-    if before == NONE:
-        c.coflows.held[pairs.coflow[pair]] = after
-    else:
-        pairs.next_held[before] = after
-    if after != NONE:
-        pairs.before_held[after] = before
+    pairs, held = c.pairs, c.coflows.held
+    take_out(pair, pairs.before_held, pairs.next_held, held, pairs.coflow[pair])
     for side in range(2):
         port = side * c.racks + pairs.port[2 * pair + side]
         c.ports.holder[holders(port, pair, c)] = NONE
@@ -156,7 +146,10 @@ def choose(now_s: float, order: Array, is_new_order: bool, c: Circuits) -> None:
             break
         if c.wavelengths > 1 and counts[CUT] > 0:
             keep_after_all(coflow, c)
-        less_held(coflow, sets.room, c)
+        pair = coflows.held[coflow]
+        while pair != NONE:
+            less(pair, sets.room, c)
+            pair = c.pairs.next_held[pair]
         if coflows.is_fresh[coflow]:
             news -= 1
         if not may_take(coflow, c):
@@ -191,7 +184,8 @@ def serve_first(coflow: int, many: int, now_s: float, c: Circuits) -> None:
         port = src if side == OUT else dst
         if not look(coflow, side, port, now_s, sets.room, sets.booking, first, c):
             many -= 1
-            move_choice(many, first, c)
+            lists.choice[first], lists.side[first] = lists.choice[many], lists.side[many]
+            lists.is_dark[first] = lists.is_dark[many]
 
 
 def begin_choice(now_s: float, order: Array, is_new_order: bool, c: Circuits) -> int:
@@ -235,14 +229,6 @@ def end_choice(order: Array, c: Circuits) -> None:
             sets.booked[word] |= sets.booking[word]
         times = lists.times
         times[LOOK_AGAIN] = min(times[LOOK_AGAIN], times[FIRST_BOOKED])
-
-
-def less_held(coflow: int, room: Array, c: Circuits) -> None:
-    """Take the circuits of a coflow from ``room``."""
-    pair = c.coflows.held[coflow]
-    while pair != NONE:
-        less(pair, room, c)
-        pair = c.pairs.next_held[pair]
 
 
 def less(pair: int, room: Array, c: Circuits) -> None:
@@ -298,15 +284,15 @@ def look(
     is_dark = first == NONE
     if is_dark:
         is_booked = has(booked, side * words, port)
-        pair = c.coflows.head[place]
-        while pair != NONE and first == NONE:
-            other = pairs.port[2 * pair + 1 - side]
-            if pairs.state[pair] == WAITS and has(room, (1 - side) * words, other):
+        end = c.coflows.head[place]
+        while end != NONE and first == NONE:
+            other = pairs.port[end ^ 1]
+            if pairs.state[end >> 1] == WAITS and has(room, (1 - side) * words, other):
                 if is_booked or has(booked, (1 - side) * words, other):
                     lists.counts[REFUSED] = 1
                 else:
-                    first = pair
-            pair = pairs.next[2 * pair + side]
+                    first = end >> 1
+            end = pairs.next[end]
         if first == NONE:
             return False
     lists.choice[at], lists.side[at], lists.is_dark[at] = first, side, is_dark
@@ -316,10 +302,7 @@ def look(
 def look_at_circuits(
     coflow: int, side: int, port: int, now_s: float, room: Array, c: Circuits
 ) -> int:
-    """The first pair of a coflow for which a circuit at a port carries already.
-
-    No coflow before its own uses that circuit.  ``NONE``: there is none.
-    """
+    """A coflow's first pair whose circuit at a port carries, used by none before; or ``NONE``."""
     pairs, of, rank, first = c.pairs, c.of, c.coflows.rank, NONE
     place = (2 * coflow + side) * c.racks + port
     for number in range(port * c.wavelengths, (port + 1) * c.wavelengths):
@@ -335,11 +318,11 @@ def look_at_circuits(
         before = user != NONE and rank[pairs.coflow[user]] <= rank[coflow]
         if before and c.wavelengths > 1:  # with one, the port would not be free
             continue
-        pair = c.coflows.head[place]
-        while pairs.port[2 * pair + 1 - side] != other:
-            pair = pairs.next[2 * pair + side]
-        if first == NONE or is_before(pair, False, first, False, c):
-            first = pair
+        end = c.coflows.head[place]
+        while pairs.port[end ^ 1] != other:
+            end = pairs.next[end]
+        if first == NONE or is_before(end >> 1, False, first, False, c):
+            first = end >> 1
     return first
 
 
@@ -348,40 +331,21 @@ def line_up(pair: int, c: Circuits) -> None:
 
     Of a coflow's pairs at a port, those that wait stand in order; others stand anywhere.
     """
-    pairs = c.pairs
-    for side in range(2):
-        head = (2 * pairs.coflow[pair] + side) * c.racks + pairs.port[2 * pair + side]
-        unlink(pair, side, head, c)
-        before, after = NONE, c.coflows.head[head]
+    pairs, first = c.pairs, c.coflows.head
+    for end in range(2 * pair, 2 * pair + 2):
+        of = place_of(end, c)
+        take_out(end, pairs.before, pairs.next, first, of)
+        before, after = NONE, first[of]
         while after != NONE and (
-            pairs.state[after] != WAITS or is_before(after, False, pair, False, c)
+            pairs.state[after >> 1] != WAITS or is_before(after >> 1, False, pair, False, c)
         ):
-            before, after = after, pairs.next[2 * after + side]
-        link(pair, side, head, before, after, c)
+            before, after = after, pairs.next[after]
+        put_between(end, before, after, pairs.before, pairs.next, first, of)
 
 
-def link(pair: int, side: int, head: int, before: int, after: int, c: Circuits) -> None:
-    """Put a pair between two of its coflow's at a port; ``NONE``: at the head, or at the end."""
-    pairs = c.pairs
-    pairs.before[2 * pair + side], pairs.next[2 * pair + side] = before, after
-    if before == NONE:
-        c.coflows.head[head] = pair
-    else:
-        pairs.next[2 * before + side] = pair
-    if after != NONE:
-        pairs.before[2 * after + side] = pair
-
-
-def unlink(pair: int, side: int, head: int, c: Circuits) -> None:
-    """Take a pair from its coflow's at a port."""
-    pairs = c.pairs
-    before, after = pairs.before[2 * pair + side], pairs.next[2 * pair + side]
-    if before == NONE:
-        c.coflows.head[head] = after
-    else:
-        pairs.next[2 * before + side] = after
-    if after != NONE:
-        pairs.before[2 * after + side] = before
+def place_of(end: int, c: Circuits) -> int:
+    """Where in arrays by coflow, side and rack an end of a pair, 2 * pair + side, stands."""
+    return (2 * c.pairs.coflow[end >> 1] + (end & 1)) * c.racks + c.pairs.port[end]
 
 
 def is_before(one: int, is_dark: bool, other: int, is_other_dark: bool, c: Circuits) -> bool:
@@ -400,13 +364,6 @@ def comes_before(at: int, other: int, c: Circuits) -> bool:
     """Whether a choice comes before another one."""
     choice, is_dark = c.lists.choice, c.lists.is_dark
     return is_before(choice[at], is_dark[at], choice[other], is_dark[other], c)
-
-
-def move_choice(at: int, into: int, c: Circuits) -> None:
-    """Put a choice in the place of another one."""
-    lists = c.lists
-    lists.choice[into], lists.side[into] = lists.choice[at], lists.side[at]
-    lists.is_dark[into] = lists.is_dark[at]
 
 
 def take(pair: int, c: Circuits) -> None:

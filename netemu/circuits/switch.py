@@ -14,7 +14,9 @@ from railyard.netemu.circuits.arrays import (
     DELTA,
     DOWN,
     FACTS,
+    IN,
     MADE,
+    OUT,
     SET_UP,
     UP,
     Circuits,
@@ -42,16 +44,13 @@ def spare(pair: int, c: Circuits) -> int:
 
 
 def connect(pair: int, now_s: float, s: State, c: Circuits) -> None:
-    """Give a pair a circuit: a spare one, which may carry already, or a new one.
-
-    Unused circuits are taken down to make room, the oldest first.
-    """
+    """Give a pair a spare circuit, or a new one; the oldest unused ones make room for it."""
     of, delta_s = c.of, c.lists.times[DELTA]
     src, dst = c.pairs.port[2 * pair], c.pairs.port[2 * pair + 1]
     slot = spare(pair, c)
     if slot == NONE:
-        slot = free_slot(src, now_s, c)
-        place = free_place(dst, now_s, c)
+        slot = free_place(OUT, src, now_s, c)
+        place = free_place(IN, dst, now_s, c)
         c.lists.counts[MADE] += 1
         of.into[place], of.peer[slot], of.number[slot] = slot, dst, c.lists.counts[MADE]
         of.ready_s[slot] = now_s + delta_s
@@ -62,31 +61,19 @@ def connect(pair: int, now_s: float, s: State, c: Circuits) -> None:
     note_change(now_s, SET_UP if of.ready_s[slot] > now_s else UP, slot, c)
 
 
-def free_slot(src: int, now_s: float, c: Circuits) -> int:
-    """A slot without a circuit at a rack's port out; the oldest unused one is taken down for it."""
-    of, oldest = c.of, NONE
-    for slot in range(src * c.wavelengths, (src + 1) * c.wavelengths):
-        if of.peer[slot] == NONE:
-            return slot
-        if of.user[slot] == NONE and (oldest == NONE or of.number[slot] < of.number[oldest]):
-            oldest = slot
-    take_down(oldest, now_s, c)
-    return oldest
-
-
-def free_place(dst: int, now_s: float, c: Circuits) -> int:
-    """The same at a rack's port in: a place among its slots."""
-    of, oldest = c.of, NONE
-    for place in range(dst * c.wavelengths, (dst + 1) * c.wavelengths):
-        slot = of.into[place]
+def free_place(side: int, rack: int, now_s: float, c: Circuits) -> int:
+    """A place (out: a slot) without a circuit at a port; the oldest unused one makes room."""
+    of, oldest, oldest_at = c.of, NONE, NONE
+    for at in range(rack * c.wavelengths, (rack + 1) * c.wavelengths):
+        slot = of.into[at]
+        if side == OUT:
+            slot = at if of.peer[at] != NONE else NONE
         if slot == NONE:
-            return place
-        if of.user[slot] == NONE and (
-            oldest == NONE or of.number[slot] < of.number[of.into[oldest]]
-        ):
-            oldest = place
-    take_down(of.into[oldest], now_s, c)
-    return oldest
+            return at
+        if of.user[slot] == NONE and (oldest == NONE or of.number[slot] < of.number[oldest]):
+            oldest, oldest_at = slot, at
+    take_down(oldest, now_s, c)
+    return oldest_at
 
 
 def take_down(slot: int, now_s: float, c: Circuits) -> None:

@@ -2,8 +2,7 @@
 
 A grant is a total: how many bytes of a flow may have been sent by now.  It follows the fabric's
 clock, so after a late grant the sender catches up.  The last grant of a flow is due exactly when
-the flow finishes in the model.  A flow that will grow gets a grant of all its bytes so far exactly
-when the model has sent them.  Before that, a grant is due once it adds enough bytes to be worth a
+the flow finishes in the model.  Before that, a grant is due once it adds enough bytes to be worth a
 message.  A flow whose rate was 0, since its circuit was being set up, gets a grant as soon as it
 has a rate; otherwise setting up would seem to take longer than it does.
 
@@ -19,23 +18,16 @@ ResourceManager that says which flows of jobs there are; their senders wait for 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.netemu.emulator.statistics import lateness_class
-from railyard.netemu.fabric.fabric import Fabric, Order, StartFlows, TakeUpCoflow, TakeUpFlow
-from railyard.netemu.messages import (
-    CloseFlow,
-    FinishCoflow,
-    Grants,
-    GrowFlow,
-    RegisterCoflow,
-    SetCapacity,
-)
-from railyard.netemu.model.flows import CoflowPast, FlowSpec
+from railyard.netemu.fabric.fabric import Fabric, Order, StartFlows, TakeUpCoflow
+from railyard.netemu.messages import CloseFlow, FinishCoflow, Grants, RegisterCoflow, SetCapacity
+from railyard.netemu.model.flows import CoflowPast, Finished, FlowSpec
 
 #: Shortest and longest time between two checks of all flows; with many flows the shortest is so
 #: much for each, so that the checks take at most about a tenth of the emulator's time.
@@ -64,25 +56,8 @@ class _Sender:
 
     peer: Peer
     owner: bool  #: whether it opened the flow, too: then the flow ends when the process is gone
-    granted_s: float
+    granted_s: float  #: when that was, or since when it has been here
     granted_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Early:
-    """A sender whose flow is not open yet."""
-
-    peer: Peer
-    since_s: float
-    sent_bytes: int  #: what another emulator has granted it
-
-
-@dataclass(frozen=True, slots=True)
-class _Unclaimed:
-    """A flow that finished in the model before its sender came."""
-
-    since_s: float
-    coflow: CoflowId | None
 
 
 @dataclass(slots=True)
@@ -94,16 +69,10 @@ class _Outbox:
 
 
 class Ledger:
-    """The fabric's flows and their senders.  Times are the fabric's and never go back.
-
-    ``pasts``: the ledger is in place of another, which knew this of coflows.
-    """
+    """Flows and their senders, on the fabric's clock; ``pasts``: of the ledger that it replaces."""
 
     def __init__(
-        self,
-        fabric: Fabric,
-        scale: int,
-        pasts: Mapping[CoflowId, CoflowPast] | None = None,
+        self, fabric: Fabric, scale: int, pasts: Mapping[CoflowId, CoflowPast] | None = None
     ) -> None:
         self.fabric = fabric
         self._pasts = pasts or {}
@@ -112,21 +81,19 @@ class Ledger:
         self.opened = 0
         self.finished = 0
         self.cancelled = 0
-        self.dropped = 0  #: flows without a sender, and senders without a flow, after ``KEEP_S``
         self.lags: Counter[int] = Counter()  #: {``lateness_class``: grants}
         self._scale = scale
         self._worth_bytes = GRANT_STORED_BYTES * scale
         self.coflows: dict[CoflowId, None] = {}  #: those that are registered
-        self._coflow_of: dict[FlowId, CoflowId | None] = {}  #: of each open flow
         self._senders: dict[FlowId, _Sender] = {}  #: of open flows
-        self._growing: dict[FlowId, int] = {}  #: bytes so far of open flows with more to come
         #: flows that had nothing new to send at their last check, or were not checked yet:
         #: {flow: whether it was checked}
         self._idle: dict[FlowId, bool] = {}
-        self._early: dict[FlowId, _Early] = {}
-        self._unclaimed: dict[FlowId, _Unclaimed] = {}
+        self._early: dict[FlowId, _Sender] = {}  #: those whose flows are not open yet
+        #: flows that finished in the model before their senders came
+        self._unclaimed: dict[FlowId, Finished] = {}
         self._expected: dict[FlowId, FlowSpec] = {}  #: flows to be opened when their senders come
-        self._out: dict[Peer, _Outbox] = {}
+        self._out: defaultdict[Peer, _Outbox] = defaultdict(_Outbox)
         self._tick_s = 0.0  #: when all flows are checked next
         self._idle_check_s = math.inf  #: when the idle flows are checked next
         #: idle flows to be checked at once: they may have bytes to send already, since their
@@ -145,13 +112,11 @@ class Ledger:
                 self._check_now.update(dict.fromkeys(self._idle))
         for ended in self.fabric.handle(None, now_s):
             self.finished += 1
-            coflow = self._coflow_of.pop(ended.flow)
-            self._growing.pop(ended.flow, None)
             sender = self._remove_sender(ended.flow)
             if sender is None:
-                self._unclaimed[ended.flow] = _Unclaimed(ended.finished_s, coflow)
+                self._unclaimed[ended.flow] = ended
             else:
-                self._outbox(sender.peer).finished.append(ended.flow)
+                self._out[sender.peer].finished.append(ended.flow)
                 self._note_lag(now_s - ended.finished_s)
 
     def open(
@@ -169,28 +134,15 @@ class Ledger:
         self._check_name(spec, sender, again)
         early = self._early.get(spec.flow)
         if early is not None:
-            sent_bytes = min(early.sent_bytes, spec.size_bytes)
-        if sent_bytes:
-            self._order(TakeUpFlow(spec, sent_bytes))
-        else:
-            self._order(StartFlows((spec,)))
+            sent_bytes = min(early.granted_bytes, spec.size_bytes)
+        self._order(StartFlows((spec,), sent_bytes))
         self.opened += 1
         self._expected.pop(spec.flow, None)
         self._early.pop(spec.flow, None)
-        self._coflow_of[spec.flow] = spec.coflow
-        if spec.more:
-            self._growing[spec.flow] = spec.size_bytes
         if sender is not None:
             self._add_sender(spec.flow, sender, owner=True, granted_bytes=sent_bytes)
         elif early is not None:
             self._add_sender(spec.flow, early.peer, owner=False, granted_bytes=sent_bytes)
-
-    def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
-        """Add bytes to a flow that was opened with ``more``; ``ValueError`` for any other flow."""
-        self._order(GrowFlow(flow=flow, by_bytes=by_bytes, more=more))
-        self._growing[flow] += by_bytes
-        if not more:
-            del self._growing[flow]
 
     def attach(self, flow: FlowId, sender: Peer, again: bool = False, sent_bytes: int = 0) -> None:
         """Send a flow's grants to this peer; ``ValueError`` if it has a sender already.
@@ -206,12 +158,12 @@ class Ledger:
         if flow in self._senders or flow in self._early:
             raise ValueError(f'flow "{flow}" has a sender already')
         if self._unclaimed.pop(flow, None) is not None:
-            self._outbox(sender).finished.append(flow)
+            self._out[sender].finished.append(flow)
         elif self.fabric.is_open(flow):
             self._add_sender(flow, sender, owner=False)
             self._check_at_once(flow)
         else:
-            self._early[flow] = _Early(sender, self.fabric.now_s, sent_bytes)
+            self._early[flow] = _Sender(sender, False, self.fabric.now_s, sent_bytes)
             if flow in self._expected:
                 self.open(self._expected.pop(flow), None)
 
@@ -233,19 +185,16 @@ class Ledger:
 
     def finish_coflow(self, coflow: CoflowId) -> None:
         self.coflows.pop(coflow, None)
+        flows = self.fabric.flows_of(coflow)
         self._order(FinishCoflow(coflow=coflow))
-        for flow in [flow for flow, of in self._coflow_of.items() if of == coflow]:
+        for flow in flows:
             self._cancelled(flow)
-        for flow in [flow for flow, kept in self._unclaimed.items() if kept.coflow == coflow]:
-            del self._unclaimed[flow]
-        for flow in [flow for flow, spec in self._expected.items() if spec.coflow == coflow]:
-            del self._expected[flow]
+        for known in (self._unclaimed, self._expected):
+            for flow in [flow for flow, each in known.items() if each.coflow == coflow]:
+                del known[flow]
 
     def resume(self, coflows: Iterable[CoflowId], flows: Iterable[FlowSpec]) -> None:
-        """Keep these coflows and flows of them, and close all others of coflows.
-
-        A flow that nobody waits for may be over: it is opened when its sender comes.
-        """
+        """Keep these coflows and flows, of which some may be over; close all others of coflows."""
         wanted, specs = dict.fromkeys(coflows), {spec.flow: spec for spec in flows}
         for coflow in list(self.coflows):
             if coflow not in wanted:
@@ -254,15 +203,16 @@ class Ledger:
             if coflow not in self.coflows:
                 self.register_coflow(coflow)
         self._awaits_coflows, self._pasts = False, {}
-        known = self._coflow_of | {flow: kept.coflow for flow, kept in self._unclaimed.items()}
-        for flow, of in known.items():
-            if of is not None and flow not in specs:
+        known = [flow for coflow in self.coflows for flow in self.fabric.flows_of(coflow)]
+        known += [flow for flow, ended in self._unclaimed.items() if ended.coflow is not None]
+        for flow in known:
+            if flow not in specs:
                 self.close(flow)
         self._expected = {}
         for flow, spec in specs.items():
             if flow in self._early:
                 self.open(spec, None)
-            elif flow not in known:
+            elif not self._may_be_attached_to(flow):
                 self._expected[flow] = spec
 
     def set_capacity(self, link: str, bytes_per_s: float) -> None:
@@ -284,13 +234,9 @@ class Ledger:
     def drop_forgotten(self) -> None:
         """Drop flows whose sender never came, and senders whose flow was never opened."""
         oldest_s = self.fabric.now_s - KEEP_S
-        early = [flow for flow, sender in self._early.items() if sender.since_s < oldest_s]
-        late = [flow for flow, kept in self._unclaimed.items() if kept.since_s < oldest_s]
-        for flow in early:
-            del self._early[flow]
-        for flow in late:
-            del self._unclaimed[flow]
-        self.dropped += len(early) + len(late)
+        early, late = self._early.items(), self._unclaimed.items()
+        self._early = {flow: each for flow, each in early if each.granted_s >= oldest_s}
+        self._unclaimed = {flow: each for flow, each in late if each.finished_s >= oldest_s}
 
     # Grants ------------------------------------------------------------------------------------
     def next_due_s(self) -> float:
@@ -300,10 +246,7 @@ class Ledger:
         return min(due_s, self._tick_s) if self._senders else due_s
 
     def next_ready_s(self) -> float:
-        """When the next circuit is ready that a flow waits for.
-
-        For the fabric that is no event if nothing but the circuit limits the flow.
-        """
+        """When a circuit is ready that a flow waits for: perhaps no event of the fabric."""
         return self.fabric.next_ready_s() if self._idle else math.inf
 
     def take_grants(self) -> dict[Peer, Grants]:
@@ -316,9 +259,7 @@ class Ledger:
         elif self._check_now:
             self._check_idle([flow for flow in self._check_now if flow in self._idle])
         self._check_now.clear()
-        if self._growing:
-            self._grant_all_so_far()
-        out, self._out = self._out, {}
+        out, self._out = self._out, defaultdict(_Outbox)
         return {
             peer: Grants(total_bytes=box.total_bytes, finished=tuple(box.finished))
             for peer, box in out.items()
@@ -330,16 +271,10 @@ class Ledger:
         self.fabric.handle(order, self.fabric.now_s)
 
     def _come_back(self, spec: FlowSpec, sender: Peer) -> None:
-        """A process that opened a flow has connected again, as another peer.
-
-        The flow may have ended meanwhile.
-        """
+        """A process that opened a flow, which may have ended, is back, as another peer."""
         if self._unclaimed.pop(spec.flow, None) is not None:
-            self._outbox(sender).finished.append(spec.flow)
+            self._out[sender].finished.append(spec.flow)
             return
-        known_bytes = self._growing.get(spec.flow)
-        if known_bytes is not None:
-            self.grow(spec.flow, spec.size_bytes - known_bytes, spec.more)
         self._remove_sender(spec.flow)
         self._add_sender(spec.flow, sender, owner=True)
         self._check_at_once(spec.flow)
@@ -416,22 +351,10 @@ class Ledger:
         shortest_s = max(TICK_S_MIN, TICK_S_MIN_EACH * len(self._senders))
         self._tick_s = now_s + max(min(after_s, TICK_S_MAX), shortest_s)
 
-    def _grant_all_so_far(self) -> None:
-        """Grant flows that will grow all their bytes so far, once the model has sent these."""
-        for flow, size_bytes in self._growing.items():
-            sender = self._senders.get(flow)
-            if sender is None or sender.granted_bytes == size_bytes:
-                continue
-            if self.fabric.sent_bytes(flow) == size_bytes:
-                self._grant(flow, sender, size_bytes)
-
     def _grant(self, flow: FlowId, sender: _Sender, sent_bytes: int) -> None:
         sender.granted_bytes = sent_bytes
         sender.granted_s = self.fabric.now_s
-        self._outbox(sender.peer).total_bytes[flow] = sent_bytes
-
-    def _outbox(self, peer: Peer) -> _Outbox:
-        return self._out.setdefault(peer, _Outbox())
+        self._out[sender.peer].total_bytes[flow] = sent_bytes
 
     def _cancel(self, flow: FlowId) -> None:
         if self.fabric.is_open(flow):
@@ -440,8 +363,6 @@ class Ledger:
 
     def _cancelled(self, flow: FlowId) -> None:
         self.cancelled += 1
-        del self._coflow_of[flow]
-        self._growing.pop(flow, None)
         self._remove_sender(flow)
         self._check_idle_soon(self.fabric.now_s)
 

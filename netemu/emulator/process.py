@@ -16,7 +16,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -40,12 +39,10 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import (
     AttachFlow,
     CircuitChanges,
-    CircuitView,
     CloseFlow,
     FinishCoflow,
     GetCircuitChanges,
     GetNetworkStats,
-    GrowFlow,
     LinksObserved,
     NetworkStats,
     NetworkView,
@@ -112,8 +109,7 @@ class Owners:
             raise PeerError(f'flow "{flow}": belongs to another process')
 
     def forget(self, is_over: Callable[[FlowId], bool]) -> None:
-        for flow in [flow for flow in self._by_flow if is_over(flow)]:
-            del self._by_flow[flow]
+        self._by_flow = {flow: by for flow, by in self._by_flow.items() if not is_over(flow)}
 
 
 # The state file -----------------------------------------------------------------------------------
@@ -128,31 +124,23 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     pasts: dict[CoflowId, CoflowPast] = {}  #: of coflows
 
 
-class StateFile:
-    """The file of one network."""
+def read_state(file: Path, now_s: float) -> State | None:
+    """What the last emulator has written, as far as it can be read; None if there was none."""
+    try:
+        return msgspec.msgpack.decode(file.read_bytes(), type=State)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        what = "links have the topology's capacities, and counters begin anew"
+        log.error("%s: can't be read: %s: %s", file, error, what)
+        return State(began_s=now_s, restarts=1)
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
 
-    def read(self, now_s: float) -> State | None:
-        """What the last emulator has written; None if there was none.
-
-        Of a file that can't be read, nothing is known but that there was one.
-        """
-        try:
-            return msgspec.msgpack.decode(self.path.read_bytes(), type=State)
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError) as error:
-            what = "links have the topology's capacities, and counters begin anew"
-            log.error("%s: can't be read: %s: %s", self.path, error, what)
-            return State(began_s=now_s, restarts=1)
-
-    def write(self, state: State) -> None:
-        """Put this in its place; ``OSError`` if it can't be written, and then it is as before."""
-        new = self.path.with_suffix(".new")
-        new.write_bytes(msgspec.msgpack.encode(state))
-        new.replace(self.path)
+def write_state(file: Path, state: State) -> None:
+    """Put this in the file; ``OSError`` if it can't be written, and then it is as before."""
+    new = file.with_suffix(".new")
+    new.write_bytes(msgspec.msgpack.encode(state))
+    new.replace(file)
 
 
 def counted_before(state: State) -> NetworkStats | None:
@@ -169,15 +157,6 @@ def counted_before(state: State) -> NetworkStats | None:
 
 
 # Subscribers --------------------------------------------------------------------------------------
-@dataclass(slots=True)
-class _Subscription:
-    """What a peer asked for by a message of one class."""
-
-    period_s: float
-    report: Callable[[], Event | None]  #: what to send now; None = nothing has changed
-    timer: Timer
-
-
 class Publisher:
     """The subscribers of one server; ``current`` returns the fabric as of now."""
 
@@ -185,7 +164,8 @@ class Publisher:
         self._server = server
         self._reactor = reactor
         self._current = current
-        self._subscriptions: dict[tuple[bytes, type[Message]], _Subscription] = {}
+        #: what to send a peer that has sent a message of one class; None: nothing has changed
+        self._reports: dict[tuple[bytes, type[Message]], Callable[[], Event | None]] = {}
         server.on(WatchNetwork, self._watch_network)
         server.on(WatchLinks, self._watch_links)
 
@@ -219,23 +199,20 @@ class Publisher:
     def _subscribe(
         self, request: Request[Message], period_s: float, report: Callable[[], Event | None]
     ) -> None:
-        """Report from now on; what the peer asked for by such a message before is void."""
+        """Report from now on; what the peer requested by such a message before is void."""
         key = request.peer, type(request.message)
-        before = self._subscriptions.get(key)
-        if before is not None:
-            before.timer.cancel()
-        self._subscriptions[key] = _Subscription(period_s, report, self._later(key, period_s))
+        self._reports[key] = report
 
-    def _later(self, key: tuple[bytes, type[Message]], period_s: float) -> Timer:
-        return self._reactor.call_later(period_s, lambda: self._publish(key))
+        def publish() -> None:
+            if self._reports.get(key) is not report:
+                return
+            changed = report()
+            if changed is None or self._server.push(key[0], changed):
+                self._reactor.call_later(period_s, publish)
+            else:
+                del self._reports[key]
 
-    def _publish(self, key: tuple[bytes, type[Message]]) -> None:
-        subscription = self._subscriptions[key]
-        changed = subscription.report()
-        if changed is not None and not self._server.push(key[0], changed):
-            del self._subscriptions[key]
-            return
-        subscription.timer = self._later(key, subscription.period_s)
+        self._reactor.call_later(period_s, publish)
 
 
 def network_view(fabric: Fabric, *, with_rates: bool) -> NetworkView:
@@ -248,31 +225,25 @@ def network_view(fabric: Fabric, *, with_rates: bool) -> NetworkView:
             for name, capacity in fabric.capacities_bytes_per_s().items()
         },
         flows_open=fabric.open_flows,
-        circuits=tuple(
-            CircuitView(src=c.src, dst=c.dst, coflow=c.coflow, ready_s=c.ready_s)
-            for c in fabric.circuits()
-        ),
+        circuits=tuple(fabric.circuits()),
         rates_bytes_per_s=fabric.rates_bytes_per_s() if with_rates else None,
     )
 
 
 class NetworkEmulator:
-    """Serves the name "network".
-
-    With a ``file``, it goes on with what an earlier one has written there.
-    """
+    """Serves the name "network"; goes on with what an earlier one has written in ``file``."""
 
     def __init__(
         self,
         transport: Transport,
         topology: Topology,
         scheduler: FlowScheduler,
-        file: StateFile | None = None,
+        file: Path | None = None,
     ) -> None:
         self._reactor = transport.reactor
         self._file = file
         began_s = now_s()
-        before = None if file is None else file.read(began_s)
+        before = None if file is None else read_state(file, began_s)
         #: a clock that starts at 0 keeps more digits for fractions
         self._began_s = began_s if before is None else before.began_s
         self._restarts = 0 if before is None else before.restarts + 1
@@ -291,7 +262,6 @@ class NetworkEmulator:
         self._owners = Owners()
         ledger = self._ledger
         self._on(OpenFlow, self._open)
-        self._on(GrowFlow, self._grow)
         self._on(CloseFlow, self._close)
         self._on(AttachFlow, self._attach, (NODE_MANAGER,))
         only = (RESOURCE_MANAGER,)
@@ -306,9 +276,8 @@ class NetworkEmulator:
         self._reactor.call_every(_CPU_SAMPLE_S, self._sample_cpu)
         self._reactor.call_every(_SWEEP_S, self._sweep)
         self._failure = ""  #: why the file can't be written
-        if file is not None:
-            self._keep()
-            self._reactor.call_every(_KEEP_PERIOD_S, self._keep_if_busy)
+        self._keep()
+        self._reactor.call_every(_KEEP_PERIOD_S, self._keep_if_busy)
 
     # Orders ------------------------------------------------------------------------------------
     def _on(
@@ -349,11 +318,6 @@ class NetworkEmulator:
         flow = request.message.flow
         self._owners.check(flow, self._server.sender(request))
         self._ledger.close(flow)
-
-    def _grow(self, request: Request[GrowFlow]) -> None:
-        order = request.message
-        self._owners.check(order.flow, self._server.sender(request))
-        self._ledger.grow(order.flow, order.by_bytes, order.more)
 
     def _set_capacity(self, request: Request[SetCapacity]) -> None:
         order = request.message
@@ -407,9 +371,9 @@ class NetworkEmulator:
             pasts=self._ledger.pasts(),
         )
         try:
-            self._file.write(state)
+            write_state(self._file, state)
         except OSError as error:
-            return cause_of(error, self._file.path)
+            return cause_of(error, self._file)
         return ""
 
     # Time --------------------------------------------------------------------------------------
@@ -429,7 +393,7 @@ class NetworkEmulator:
         if not self._sending_is_due:
             self._sending_is_due = True
             self._ledger.advance(at_s)
-            self._send_grants_at(self._fabric.now_s)
+            self._call_at(self._fabric.now_s, self._send_grants)
         elif given_s is not None:
             close_s = max(_TOGETHER_S, (now_s - at_s) * _TOGETHER_LATE)
             if at_s > self._fabric.now_s + close_s:
@@ -442,9 +406,6 @@ class NetworkEmulator:
         if due_s < math.inf:
             self._timer = self._reactor.call_at(self._began_s + due_s, call)
 
-    def _send_grants_at(self, due_s: float) -> None:
-        self._call_at(due_s, self._send_grants)
-
     def _send_grants(self) -> None:
         self._sending_is_due = False
         self._ledger.advance(self._now_s())
@@ -453,17 +414,14 @@ class NetworkEmulator:
                 self._ledger.peer_gone(peer)
         due_s, ready_s = self._ledger.next_due_s(), self._ledger.next_ready_s()
         if due_s < ready_s:
-            self._send_grants_at(due_s)
+            self._call_at(due_s, self._send_grants)
         else:
             self._call_at(ready_s - _AHEAD_S, partial(self._compute_ahead, ready_s))
 
     def _compute_ahead(self, ready_s: float) -> None:
-        """Compute now which rates there will be once a circuit is ready, and only send grants then.
-
-        Orders that arrive in between count from that time.
-        """
+        """Compute the rates from when a circuit is ready on; orders until then count from then."""
         self._ledger.advance(ready_s)
-        self._send_grants_at(ready_s)
+        self._call_at(ready_s, self._send_grants)
 
     def _sweep(self) -> None:
         self._catch_up()
@@ -505,16 +463,7 @@ class NetworkEmulator:
 
 
 def _spec(order: OpenFlow) -> FlowSpec:
-    return FlowSpec(
-        flow=order.flow,
-        src=order.src,
-        dst=order.dst,
-        size_bytes=order.size_bytes,
-        coflow=order.coflow,
-        weight=order.weight,
-        priority=order.priority,
-        more=order.more,
-    )
+    return msgspec.convert(order, FlowSpec, from_attributes=True)
 
 
 def main(daemon: Daemon) -> None:
@@ -523,8 +472,7 @@ def main(daemon: Daemon) -> None:
         log.info("no permission to take priority over others: grants may be late under load")
     transport = Transport.of(daemon)
     scheduler = flow_scheduler(daemon.config.flow_scheduler)
-    file = StateFile(daemon.folder.network_state)
-    NetworkEmulator(transport, daemon.config.topology, scheduler, file)
+    NetworkEmulator(transport, daemon.config.topology, scheduler, daemon.folder.network_state)
     stop_on_sigterm(transport.reactor)
     daemon.ready()
     transport.reactor.run()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -14,71 +14,48 @@ from railyard.netemu.schedulers.base import Serves
 
 #: Priority, then name; () comes last, as (inf,) does.
 Key = tuple[tuple[float, ...], str]
-#: So many flows that have ended may be in the order.
-_ENDED_MAX = 1000
 
 
 class Places:
     """Flows in the order of their keys, each with a number that says where it is."""
 
-    def __init__(self, is_open: Callable[[Key, int], bool]) -> None:
-        self._is_open = is_open
+    def __init__(self) -> None:
         self._keys: list[Key] = []
         self._flows: list[int] = []
-        self._numbers: list[float] = []
+        self._key_of: dict[int, Key] = {}
 
-    def add(self, new: Sequence[tuple[Key, int]], numbers: Floats, open_flows: int) -> bool:
-        """Add flows, and set their ``numbers``, [flow]; so many flows are open.
-
-        Returns whether flows that were there have other numbers now.
-        """
-        if len(self._keys) > 2 * open_flows + _ENDED_MAX:
-            self._forget_ended()
-        new, at, is_anew = sorted(new), 0, False
-        while at < len(new):
-            place = bisect_left(self._keys, new[at][0])
-            end = len(new)
-            if place < len(self._keys):
-                end = max(bisect_right(new, self._keys[place], lo=at, key=lambda n: n[0]), at + 1)
-            is_anew = self._insert(place, new[at:end], numbers) or is_anew
-            at = end
+    def add(self, new: Sequence[tuple[Key, int]], numbers: Floats) -> bool:
+        """Add flows, and set their ``numbers``, [flow]; returns whether others have new ones."""
+        is_anew = False
+        for done, (key, flow) in enumerate(sorted(new)):
+            place = bisect_left(self._keys, key)
+            self._keys.insert(place, key)
+            self._flows.insert(place, flow)
+            self._key_of[flow] = key
+            is_anew = is_anew or not self._number(place, len(new) - done, numbers)
+        if is_anew:
+            numbers[self._flows] = np.arange(len(self._flows))
         return is_anew
 
-    def _forget_ended(self) -> None:
-        kept = [
-            at
-            for at, entry in enumerate(zip(self._keys, self._flows, strict=False))
-            if self._is_open(*entry)
-        ]
-        self._keys = [self._keys[at] for at in kept]
-        self._flows = [self._flows[at] for at in kept]
-        self._numbers = [self._numbers[at] for at in kept]
+    def remove(self, flows: Iterable[int]) -> None:
+        for flow in flows:
+            place = bisect_left(self._keys, self._key_of.pop(flow))
+            del self._keys[place], self._flows[place]
 
-    def _insert(self, place: int, new: Sequence[tuple[Key, int]], numbers: Floats) -> bool:
-        """Add flows that will be next to each other; returns whether all have other numbers."""
-        between = self._between(place, len(new))
-        self._keys[place:place] = [key for key, _ in new]
-        self._flows[place:place] = [flow for _, flow in new]
-        if between is None:
-            self._numbers += [0.0] * len(new)
-            self._forget_ended()  # whose numbers others may have now
-            self._numbers = [float(number) for number in range(len(self._flows))]
-            numbers[self._flows] = self._numbers
+    def _number(self, place: int, coming: int, numbers: Floats) -> bool:
+        """Give the flow at a place a number; returns whether there is one between its neighbours'.
+
+        Leaves room for all of those that are ``coming``, which may have places next to it.
+        """
+        flows = self._flows
+        after = numbers[flows[place + 1]] if place + 1 < len(flows) else None
+        if place:
+            before = numbers[flows[place - 1]]
         else:
-            self._numbers[place:place] = between
-            numbers[[flow for _, flow in new]] = between
-        return between is None
-
-    def _between(self, place: int, count: int) -> list[float] | None:
-        """``count`` ascending numbers below that at a place; None if there is no room for them."""
-        known = self._numbers
-        if place == len(known):
-            after = known[-1] if known else -1.0
-            return [after + number for number in range(1, count + 1)]
-        after = known[place - 1] if place else known[0] - count - 1
-        step = (known[place] - after) / (count + 1)
-        numbers = [after, *(after + step * number for number in range(1, count + 1)), known[place]]
-        return numbers[1:-1] if bool((np.diff(numbers) > 0).all()) else None
+            before = -1.0 if after is None else after - coming - 1
+        step = 1.0 if after is None else (after - before) / (coming + 1)
+        numbers[flows[place]] = number = before + step
+        return bool(before < number and (after is None or number < after))
 
 
 class OpenCoflows:
@@ -114,13 +91,11 @@ class OpenCoflows:
 
     @property
     def left_bytes(self) -> Floats:
-        left: Floats = self._measure(self.groups)[0]
-        return left
+        return self._measure(self.groups)[0]
 
     @property
     def bottleneck_s(self) -> Floats:
-        slowest_s: Floats = self._measure(self.groups)[1]
-        return slowest_s
+        return self._measure(self.groups)[1]
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -170,7 +145,7 @@ class OpenCoflows:
         number = self._numbers.pop(key, NONE)
         if number != NONE:
             if self._are_groups:
-                self._store.close_group(number)
+                self._store.loops.rows.close_group(number, self._store.on)
             self._drop(number, key)
             self.keys[number] = None
             self._free.append(number)
@@ -186,8 +161,8 @@ class OpenCoflows:
         del self._by_arrival[bisect_left(self._by_arrival, entry)]
         self._all = None
 
-    def _measure(self, groups: Numbers) -> Floats:
-        """[left bytes or seconds, coflow]"""
-        store, found = self._store, np.zeros((2, len(groups)))
-        store.loops.filling.look_at(groups, found[0], found[1], store.now_s, store.on)
-        return found
+    def _measure(self, groups: Numbers) -> tuple[Floats, Floats]:
+        """[coflow]: bytes left to send; seconds that its slowest link needs for them, alone"""
+        store, left, slowest_s = self._store, np.zeros(len(groups)), np.zeros(len(groups))
+        store.loops.filling.look_at(groups, left, slowest_s, store.now_s, store.on)
+        return left, slowest_s

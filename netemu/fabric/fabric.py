@@ -36,7 +36,6 @@ from railyard.netemu.kernel.state import NONE
 from railyard.netemu.messages import (
     CloseFlow,
     FinishCoflow,
-    GrowFlow,
     NetworkStats,
     RegisterCoflow,
     SetCapacity,
@@ -45,7 +44,6 @@ from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.flows import (
     CircuitChange,
     CircuitState,
-    Coflow,
     CoflowPast,
     Finished,
     FlowRows,
@@ -61,20 +59,10 @@ MANY_FLOWS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class StartFlows:
-    """Open flows, in this order; those before a wrong one stay open.
-
-    For many, ``FlowRows`` are quicker, of which none is open then.
-    """
+    """Open flows, in this order; those before a wrong one stay open, unlike ``FlowRows``."""
 
     flows: Sequence[FlowSpec]
-
-
-@dataclass(frozen=True, slots=True)
-class TakeUpFlow:
-    """Open a flow of which another fabric has carried ``sent_bytes``, 0 to its size."""
-
-    flow: FlowSpec
-    sent_bytes: float
+    sent_bytes: float = 0.0  #: what another fabric has carried of each: 0 to its size
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +74,7 @@ class TakeUpCoflow:
 
 
 Order = (
-    StartFlows
-    | FlowRows
-    | TakeUpFlow
-    | GrowFlow
-    | CloseFlow
-    | RegisterCoflow
-    | TakeUpCoflow
-    | FinishCoflow
-    | SetCapacity
+    StartFlows | FlowRows | CloseFlow | RegisterCoflow | TakeUpCoflow | FinishCoflow | SetCapacity
 )
 
 
@@ -149,14 +129,15 @@ class Fabric:
         self._planner = Planner(self._store, scheduler, self._open, self._optics)
         self._by_coflow = scheduler.serves is Serves.COFLOWS
         by_priority = scheduler.serves is Serves.PRIORITIES
-        self._places = Places(self._is_open_as) if by_priority else None
+        self._places = Places() if by_priority else None
         self._compiled_from = compiled_from
         self._together_s = together_s
         self._is_stale = False  #: whether rates must be set before time passes
         self._flows: dict[FlowId, int] = {}
         #: {flow: its name, or its number if it was started with one}
         self._names: dict[int, Any] = {}
-        self._coflows: dict[CoflowId, Coflow] = {}
+        #: those that are registered, with what is known from before; None: it has had no flow
+        self._coflows: dict[CoflowId, CoflowPast | None] = {}
         #: flows that send nothing yet, and begin to before time passes
         self._coming: dict[int, None] = {}
         #: flows with nothing to send or no limit to it; they finish before time passes
@@ -208,10 +189,6 @@ class Fabric:
     def is_open(self, flow: FlowId) -> bool:
         return flow in self._flows
 
-    def coflow(self, coflow: CoflowId) -> Coflow:
-        """What is known of a registered coflow; read only.  ``KeyError`` if there is none."""
-        return self._coflows[coflow]
-
     def flows_of(self, coflow: CoflowId) -> list[FlowId]:
         names = self._names
         return [names[flow] for flow in self._store.flows_of(self._open.known(coflow))]
@@ -220,9 +197,9 @@ class Fabric:
         """What another fabric must know of the coflows that have had flows, to go on with them."""
         ended = self._ended_bytes() if self._by_coflow else {}
         return {
-            name: CoflowPast(coflow.started_s, ended.get(name, coflow.ended_bytes))
-            for name, coflow in self._coflows.items()
-            if coflow.started_s is not None
+            name: past._replace(ended_bytes=ended.get(name, past.ended_bytes))
+            for name, past in self._coflows.items()
+            if past is not None
         }
 
     def sent_bytes(self, flow: FlowId) -> int:
@@ -245,11 +222,10 @@ class Fabric:
         if self._optics is not None:
             self._optics.add_to_ports(load)
         free = np.maximum(self._capacities - load[: len(self._capacities)], 0.0).tolist()
-        return {name: free[number] for name, number in self.network.number.items()}
+        return dict(zip(self.network.number, free, strict=True))
 
     def capacities_bytes_per_s(self) -> dict[str, float]:
-        capacities = self._capacities.tolist()
-        return {name: capacities[number] for name, number in self.network.number.items()}
+        return dict(zip(self.network.number, self._capacities.tolist(), strict=True))
 
     def changed_capacities(self) -> dict[str, float]:
         """Of links that carry more or less than the topology says, what they carry, in bytes/s."""
@@ -293,7 +269,7 @@ class Fabric:
     def bytes_by_link(self) -> dict[str, int]:
         self._begin()
         by_link = self._store.carried(list(self._flows.values()))[1].tolist()
-        return {name: round(by_link[number]) for name, number in self.network.number.items()}
+        return dict(zip(self.network.number, map(round, by_link), strict=True))
 
     def stats(self, opened: int = 0, finished: int = 0, cancelled: int = 0) -> NetworkStats:
         """All that it has carried, in the format of the emulator's counters, and so many flows."""
@@ -326,7 +302,7 @@ class Fabric:
                 ended, self._instant = np.array(list(self._instant), np.int32), {}
                 if self._optics is not None:
                     self._optics.forget_all(ended)
-                store.send_all(ended)
+                store.state.flows.sent[ended] = store.state.flows.size[ended]
                 self._finish(ended, [store.now_s] * len(ended))
                 self._changed()
             if self._is_stale and now_s == store.now_s:
@@ -356,16 +332,17 @@ class Fabric:
         keys: list[tuple[Key, int]] = []
         try:
             for spec in order.flows:
-                flow = self._add(spec)
+                flow = self._add(spec, order.sent_bytes)
                 opened.append(flow)
                 keys.append(((spec.priority or (inf,), spec.flow), flow))
                 self._recent.add((self._store.now_s, "start", spec.flow, spec))
         finally:
             self._place(keys)
-            self._send(opened)
+            self._coming.update(dict.fromkeys(opened))
 
     def _start_rows(self, rows: FlowRows) -> None:
-        coflows = [self._registered(coflow) for coflow in rows.coflows]
+        for coflow in rows.coflows:
+            self._check_registered(coflow)
         names = cast("Sequence[FlowId]", rows.names)
         if not self._flows.keys().isdisjoint(names):
             open_already = next(name for name in names if name in self._flows)
@@ -385,43 +362,13 @@ class Fabric:
         flows = store.add((rows.src, rows.dst, groups[rows.coflow], rows.size_bytes, weights))
         self._names.update(zip(flows, names, strict=True))
         self._flows.update(zip(names, flows, strict=True))
-        for coflow in coflows:
-            if coflow.started_s is None:
-                coflow.started_s = store.now_s
+        for coflow in rows.coflows:
+            self._coflows[coflow] = self._coflows[coflow] or CoflowPast(store.now_s)
         self._recent.add((store.now_s, "start", names, None))
         if self._places is not None:
             priorities = [priority or (inf,) for _, priority in rows.asks] or [(inf,)] * len(flows)
             self._place(list(zip(zip(priorities, names, strict=True), flows, strict=True)))
-        self._send(flows)
-
-    def _take_up(self, order: TakeUpFlow) -> None:
-        spec, sent_bytes = order.flow, order.sent_bytes
-        if not 0 <= sent_bytes <= spec.size_bytes:
-            right = f"need 0 to its size, {spec.size_bytes}"
-            raise ValueError(f'flow "{spec.flow}" has sent {sent_bytes} bytes: {right}')
-        flow = self._add(spec)
-        flows = self._store.view.flows
-        flows.sent[flow] = flows.booked[flow] = sent_bytes
-        self._place([((spec.priority or (inf,), spec.flow), flow)])
-        if self._by_coflow and self._store.ways(np.array([flow], np.int32))[0][0] != NONE:
-            self._store.view.groups.sent[flows.coflow[flow]] += sent_bytes
-        self._send([flow])
-
-    def _grow(self, order: GrowFlow) -> None:
-        flow, by_bytes = order.flow, order.by_bytes
-        found, flows = self._flows.get(flow), self._store.view.flows
-        if found is None:
-            raise ValueError(f'flow "{flow}" is not open')
-        if not flows.more[found]:
-            raise ValueError(f'flow "{flow}" is complete: it was not started with "more"')
-        if by_bytes < 0:
-            raise ValueError(f'flow "{flow}" grows by {by_bytes} bytes: need 0 or more')
-        self._store.stop(found)
-        flows.size[found] += by_bytes
-        flows.more[found] = order.more
-        self._recent.add((self._store.now_s, "grow", flow, by_bytes))
-        self._send([found])
-        self._changed()
+        self._coming.update(dict.fromkeys(flows))
 
     def _close(self, order: CloseFlow) -> None:
         if order.flow in self._flows:
@@ -458,20 +405,20 @@ class Fabric:
                 store.keep(sending)
         self._cross_rack_bytes_per_s = self.network.cross_rack_bytes_per_s(self._capacities)
         if self._optics is not None:
-            self._optics.limits_changed()
+            self._optics.limits_have_changed = True
         self._changed()
 
     def _register(self, order: RegisterCoflow | TakeUpCoflow) -> None:
         name = order.coflow
         if name in self._coflows:
             raise ValueError(f'coflow "{name}" is registered already')
-        self._coflows[name] = coflow = Coflow()
+        self._coflows[name] = None
         if isinstance(order, TakeUpCoflow):
-            coflow.started_s, coflow.ended_bytes = order.past
+            self._coflows[name] = order.past
             self._open.take_up(name, *order.past)
 
     def _finish_coflow(self, order: FinishCoflow) -> None:
-        self._registered(order.coflow)
+        self._check_registered(order.coflow)
         for flow in self.flows_of(order.coflow):
             self._cancel(flow)
         del self._coflows[order.coflow]
@@ -480,8 +427,6 @@ class Fabric:
     _ACTS: ClassVar[dict[type, Callable[..., None]]] = {
         StartFlows: _start,
         FlowRows: _start_rows,
-        TakeUpFlow: _take_up,
-        GrowFlow: _grow,
         CloseFlow: _close,
         RegisterCoflow: _register,
         TakeUpCoflow: _register,
@@ -495,14 +440,11 @@ class Fabric:
         capacities: Floats = self._store.state.work.capacity[: len(self.network.capacities)]
         return capacities
 
-    def _going(self) -> Numbers:
-        return np.array(list(self._flows.values()), np.int32)
-
     def _ended_bytes(self) -> dict[CoflowId, float]:
         """What flows of coflows have sent over links with limits that are not open any more."""
         names = [name for name in self._coflows if self._open.known(name) != NONE]
         numbers = np.array([self._open.known(name) for name in names], np.int32)
-        going, store = self._going(), self._store
+        going, store = np.array(list(self._flows.values()), np.int32), self._store
         of_open = np.zeros(len(store.state.groups.sent))
         limited = going[store.ways(going)[0] != NONE]
         sent = [store.sent_bytes(flow) for flow in limited.tolist()]
@@ -531,40 +473,44 @@ class Fabric:
         except InvariantError as error:
             self._recent.add_to(error)
             raise
-        for flow in self._store.take_ended().tolist():  # it lacked rounding only
-            if not self._store.view.flows.more[flow]:
-                self._instant[flow] = None
+        self._instant.update(
+            dict.fromkeys(self._store.take_ended().tolist())
+        )  # they lacked rounding
         self._store.free_rows()
 
-    def _add(self, spec: FlowSpec) -> int:
+    def _add(self, spec: FlowSpec, sent_bytes: float) -> int:
         """Add a flow, which does not send yet."""
         name, size_bytes, weight = spec.flow, spec.size_bytes, spec.weight
-        coflow = None if spec.coflow is None else self._registered(spec.coflow)
+        if spec.coflow is not None:
+            self._check_registered(spec.coflow)
         if name in self._flows:
             raise ValueError(f'flow "{name}" is open already')
         if size_bytes < 0 or not 0 < weight < inf:
             raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
+        if not 0 <= sent_bytes <= size_bytes:
+            right = f"need 0 to its size, {size_bytes}"
+            raise ValueError(f'flow "{name}" has sent {sent_bytes} bytes: {right}')
         src, dst = self.network.ends(spec.src, spec.dst)
         number = NONE
         if spec.coflow is not None or self._by_coflow or self._optics is not None:
             number = self._open.number_of(spec.coflow or f"flow {name}")
         columns = [src], [dst], [number], [size_bytes], [weight]
-        [flow] = self._store.add(columns, more=spec.more)
+        [flow] = self._store.add(columns)
         self._names[flow], self._flows[name] = name, flow
-        if coflow is not None and coflow.started_s is None:
-            coflow.started_s = self._store.now_s
+        if sent_bytes:
+            flows = self._store.view.flows
+            flows.sent[flow] = flows.booked[flow] = sent_bytes
+            if self._by_coflow and self._store.ways(np.array([flow], np.int32))[0][0] != NONE:
+                self._store.view.groups.sent[number] += sent_bytes
+        if spec.coflow is not None:
+            past = self._coflows[spec.coflow]
+            self._coflows[spec.coflow] = past or CoflowPast(self._store.now_s)
         return flow
 
     def _place(self, keys: Sequence[tuple[Key, int]]) -> None:
         """Give flows their places in the order of priorities, if there is one."""
-        if self._places is not None:
-            renumbered = self._places.add(keys, self._store.state.flows.key, len(self._flows))
-            if renumbered:
-                self._store.renumber()
-
-    def _send(self, going: Sequence[int]) -> None:
-        """Let flows that send nothing send what they have, together with others of this moment."""
-        self._coming.update(dict.fromkeys(going))
+        if self._places is not None and self._places.add(keys, self._store.state.flows.key):
+            self._store.renumber()
 
     def _begin(self) -> None:
         """Have the flows that are to send do so."""
@@ -581,37 +527,28 @@ class Fabric:
     def _send_by_packets(self, new: Numbers) -> None:
         if not len(new):
             return
-        store, flows = self._store, self._store.view.flows
+        store = self._store
         ways, idle = store.ways(new)
         if idle:  # seldom
-            sends = (ways != NONE) & store.have_more(new)
-            for flow in new[~sends].tolist():
-                if flows.more[flow]:
-                    flows.sent[flow] = flows.size[flow]
-                else:
-                    self._instant[flow] = None
+            flows = store.state.flows
+            sends = (ways != NONE) & (flows.sent[new] < flows.size[new])
+            self._instant.update(dict.fromkeys(new[~sends].tolist()))
             new, ways = new[sends], ways[sends]
         if len(new):
             store.send(new, ways)
             self._changed()
 
-    def _registered(self, name: CoflowId) -> Coflow:
-        coflow = self._coflows.get(name)
-        if coflow is None:
+    def _check_registered(self, name: CoflowId) -> None:
+        if name not in self._coflows:
             raise ValueError(f'coflow "{name}" is not registered')
-        return coflow
-
-    def _is_open_as(self, key: Key, flow: int) -> bool:
-        return self._flows.get(FlowId(key[1])) == flow
 
     def _take_ended(self) -> None:
-        """Close the flows that have sent all; those that wait for more bytes only stop."""
+        """Close the flows that have sent all."""
         store = self._store
         ended, flows = store.take_ended(), store.state.flows
         if not len(ended):
             return
         store.free_rows()
-        ended = ended[~flows.more[ended]]
         if len(ended) > 1:
             ended = ended[flows.number[ended].argsort()]
             ended = ended[flows.end_s[ended].argsort(kind="stable")]
@@ -627,13 +564,12 @@ class Fabric:
         self._finished += done
 
     def _close_all(self, closing: Numbers) -> tuple[list[FlowId], list[CoflowId | None], int]:
-        """Forget flows that send nothing.
-
-        Returns their names, the coflow of each, if it is of one, and what all have sent together.
-        """
+        """Forget flows that send nothing; returns names, coflows, and bytes sent in all."""
         numbers = self._store.state.flows.coflow[closing].tolist()
         numbers_free, sent_bytes = self._store.close(closing)
         names = list(map(self._names.pop, numbers_free))
+        if self._places is not None:
+            self._places.remove(numbers_free)
         for name in names:
             del self._flows[name]
         coflows = dict[int, CoflowId | None]()

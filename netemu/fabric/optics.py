@@ -20,12 +20,10 @@ from railyard.netemu.circuits.arrays import (
     FACTS,
     FLOWS,
     FREE,
-    GROWN,
     HOLDS,
     LOOK_AGAIN,
     PACKETS,
     REORDER,
-    SMALL,
     Circuits,
     grown,
     new_circuits,
@@ -53,13 +51,7 @@ _WHAT: tuple[Change, ...] = ("set-up", "up", "down")
 class OpticalPlane:
     """The pairs, slots and ports of one network."""
 
-    def __init__(
-        self,
-        topology: Topology,
-        policy: str,
-        store: Store,
-        coflows: OpenCoflows,
-    ) -> None:
+    def __init__(self, topology: Topology, policy: str, store: Store, coflows: OpenCoflows) -> None:
         assert topology.ocs is not None
         self.racks = tuple(rack.id for rack in topology.rack_list())
         delta_s, self.wavelengths = topology.ocs.delta_s, topology.ocs.wavelengths
@@ -90,7 +82,7 @@ class OpticalPlane:
         self._changes: deque[tuple[int, Floats, Array, Array]] = deque()
         self._changed = 0
         self._find_limits()
-        self._limits_have_changed = True
+        self.limits_have_changed = True  #: since ports were last given theirs
         near, far = np.divmod(np.arange(store.routes.local) % store.routes.packets, racks + 1)
         #: [route]: whether it is between racks
         self._crosses = np.append((near != far) & (near < racks) & (far < racks), False)
@@ -134,10 +126,7 @@ class OpticalPlane:
 
     # What flows do -------------------------------------------------------------------------------
     def enter(self, coming: Numbers) -> Numbers:
-        """Take in those of these flows, which are in no row, that have bytes for another rack.
-
-        Returns the others.
-        """
+        """Take in those of these new flows that have bytes for another rack; returns the others."""
         store, of, others = self._store, self._store.state.flows, np.zeros_like(coming)
         self._make_room(len(coming))
         store.make_room(0)
@@ -148,10 +137,7 @@ class OpticalPlane:
         return others[:many]
 
     def forget_all(self, flows: Numbers) -> None:
-        """Forget flows that have nothing to send, or are closed; they are in no row.
-
-        Those that a circuit has carried to their end are forgotten already.
-        """
+        """Forget flows, in no row, that have sent all or are closed, unless that was done."""
         store, pair = self._store, self.state.flows.pair
         known = flows[flows < len(pair)]
         for flow in known[pair[known] != NONE].tolist():
@@ -169,9 +155,6 @@ class OpticalPlane:
         pair_of, slot_of = self.view.flows.pair, self.view.pairs.slot
         return [f for f in flows if pair_of[f] == NONE or slot_of[pair_of[f]] == NONE]
 
-    def limits_changed(self) -> None:
-        self._limits_have_changed = True
-
     def add_to_ports(self, load: Floats) -> None:
         """Have the load of each circuit, in bytes/s by link, also be one of its ports."""
         of, first = self.state.of, self.state.first_link
@@ -183,24 +166,16 @@ class OpticalPlane:
     def sort_out(self) -> Numbers:
         """Let pairs go by circuit or by packets; returns the flows that go by packets now."""
         store = self._store
-        if self._limits_have_changed:
-            self._limits_have_changed = False
+        if self.limits_have_changed:
+            self.limits_have_changed = False
             self._apply_limits()
         self._make_room(0)
-        counts = self.view.lists.counts
-        if counts[SMALL] or counts[GROWN]:
-            self._loops.sort_out(self._elephant_bytes, store.now_s, store.on, self._c)
-        else:
-            counts[FLOWS] = 0
-        many = counts[FLOWS]
-        by_packets: Numbers = self.state.lists.flows[:many].copy()
+        self._loops.sort_out(self._elephant_bytes, store.now_s, store.on, self._c)
+        by_packets: Numbers = self.state.lists.flows[: self.view.lists.counts[FLOWS]].copy()
         return by_packets
 
     def set_rates(self) -> bool:
-        """Choose circuits, if there is a reason to, and set rates; ``sort_out`` has been called.
-
-        Returns whether rates could be set.
-        """
+        """Choose circuits, if there is a reason to, and set rates; returns whether it could."""
         store = self._store
         is_new = bool(self.view.lists.counts[REORDER]) and self._put_in_order()
         policy, times = self.policy, self.view.lists.times
@@ -241,10 +216,9 @@ class OpticalPlane:
         store.make_room(0)
         asks = isinstance(self.policy, StatelessPolicy)
         span = store.now_s, until_s, together_s
-        found = self._loops.run(span, asks, self.order, store.on, self._c)
+        ran: tuple[float, int, bool] = self._loops.run(span, asks, self.order, store.on, self._c)
         self.take_changes()
-        now_s, events, is_stale = found
-        return now_s, events, is_stale
+        return ran
 
     def _put_in_order(self) -> bool:
         """Put coflows with pairs by circuit in order; whether it is another one than before."""

@@ -62,25 +62,22 @@ class Planner:
 
     def next_s(self) -> float:
         """When the next flow ends or the plan does, now that rates are set; inf: never."""
-        if self._next_s is None:
-            self._next_s = self._find_next_s()
+        store, now_s = self._store, self._store.now_s
+        if self._next_s is not None:
+            return self._next_s
+        if self._optics is not None:
+            found = self._optics.next_s()
+        elif store.state.listed == 0:
+            found = store.loops.lines.first_end_s(now_s, store.on)
+        elif store.by_bytes:
+            found = store.loops.filling.first_end_s(now_s, self._order, store.on)
+        else:
+            found = min(store.loops.levels.first_event_s(now_s, self._order, store.on))
+        self._next_s = float(found)
         return self._next_s
 
-    def _find_next_s(self) -> float:
-        store, now_s = self._store, self._store.now_s
-        if self._optics is not None:
-            return self._optics.next_s()
-        if store.state.listed == 0:
-            return float(store.loops.lines.first_end_s(now_s, store.on))
-        if store.by_bytes:
-            return float(store.loops.filling.first_end_s(now_s, self._order, store.on))
-        return float(min(store.loops.levels.first_event_s(now_s, self._order, store.on)))
-
     def run(self, until_s: float, together_s: float) -> bool:
-        """Go from event to event until then, or until the plan ends.
-
-        Returns whether rates are to be set anew.
-        """
+        """Go from event to event until then, or the plan's end; whether to set rates anew."""
         store = self._store
         if until_s + instant_s(until_s) < self.next_s():
             store.now_s = until_s

@@ -97,7 +97,6 @@ class WayTable:
 _LOOPS = (rows, ways, filling, levels, lines, sunflow, switch, pairs)
 #: What loops get of new flows.
 _COLUMNS = (np.int32, *[np.int64] * 4, np.float64)
-_NO_FLOWS: Numbers = np.zeros(0, np.int32)
 _PLAIN = SimpleNamespace(**{module.__name__.rpartition(".")[2]: module for module in _LOOPS})
 
 
@@ -127,7 +126,7 @@ class Store:
         self._free_flows: list[int] = []
 
     # Flows ---------------------------------------------------------------------------------------
-    def add(self, columns: Sequence[Array], *, more: bool = False) -> list[int]:
+    def add(self, columns: Sequence[Array]) -> list[int]:
         """The numbers of new flows, which send nothing yet.
 
         ``columns``: their src, dst, coflow, size in bytes and weight; [flow] each.
@@ -138,7 +137,7 @@ class Store:
             loops, on, w = _PLAIN, self.view, self._ways.view
         if loops is not _PLAIN:
             given = [np.asarray(each, kind) for each, kind in zip(given, _COLUMNS, strict=True)]
-        loops.ways.open_all(given[0], tuple(given[1:]), more, first, self.routes.racks, on, w)
+        loops.ways.open_all(given[0], tuple(given[1:]), first, self.routes.racks, on, w)
         return new
 
     def ways(self, going: Numbers) -> tuple[Numbers, int]:
@@ -180,20 +179,12 @@ class Store:
     def take_ended(self) -> Numbers:
         """The flows that have ended since this was asked."""
         counts = self.view.work.counts
-        if not counts[ENDED]:
-            return _NO_FLOWS
         ended: Numbers = self.state.work.ended[: counts[ENDED]].copy()
         counts[ENDED] = 0
         return ended
 
-    def send_all(self, flows: Numbers) -> None:
-        self.state.flows.sent[flows] = self.state.flows.size[flows]
-
     def close(self, closing: Numbers) -> tuple[list[int], float]:
-        """Have the numbers of flows that send nothing for others.
-
-        Returns these, and how many bytes they have sent together.
-        """
+        """Have the numbers of flows that send nothing for others; also returns what these sent."""
         sent_bytes = self._book(closing)
         self.state.flows.coflow[closing] = NONE
         free: list[int] = closing.tolist()
@@ -209,10 +200,6 @@ class Store:
         found = np.flatnonzero(flows.coflow[: self._flows_made] == coflow)
         ordered: list[int] = found[np.argsort(flows.number[found])].tolist()
         return ordered
-
-    def have_more(self, flows: Numbers) -> Bools:
-        more: Bools = self.state.flows.sent[flows] < self.state.flows.size[flows]
-        return more
 
     def sent_bytes(self, flow: int) -> float:
         return float(rows.sent_by(flow, self.now_s, self.view))
@@ -300,10 +287,6 @@ class Store:
         self._take(grown(self.state, groups=group + 1))
         groups = self.view.groups
         groups.sent[group], groups.rate[group], groups.since_s[group] = 0.0, 0.0, self.now_s
-
-    def close_group(self, group: int) -> None:
-        """Have a group's number, which has no rows, for others."""
-        self.loops.rows.close_group(group, self.on)
 
     # Inside --------------------------------------------------------------------------------------
     def _new_state(self, capacity: Floats) -> State:

@@ -26,13 +26,7 @@ from railyard.netemu.kernel.rows import (
     settle,
     step_out,
 )
-from railyard.netemu.kernel.state import (
-    ENDED,
-    NO_END,
-    NONE,
-    SENDING,
-    State,
-)
+from railyard.netemu.kernel.state import ENDED, NO_END, NONE, SENDING, State
 
 #: Of a link that carries so much, this share is rounding.
 _ROUNDING = 1e-9
@@ -69,10 +63,7 @@ def put_right(row: int, now_s: float, s: State) -> None:
 
 # In order ----------------------------------------------------------------------------------------
 def look(s: State) -> int:
-    """Have ``work.heap`` be the links on which a line begins that is not closed.
-
-    Returns how many; the first is that of the smallest key of such lines.
-    """
+    """Have ``work.heap`` be the links on which open lines begin, by key; returns how many."""
     work, many = s.work, 0
     for link in range(s.none):
         line = first_open(work.line[link], s) if work.left[link] > 0.0 else NONE
@@ -101,24 +92,16 @@ def look_on(many: int, s: State) -> int:
 
 def first_open(line: int, s: State) -> int:
     """The first line from this one on that has no full link; ``NONE``: there is none."""
-    while line != NONE and is_closed(line, s):
+    while line != NONE and least_left(line, s) <= 0.0:
         line = s.lines.after[line]
     return line
 
 
-def is_closed(way: int, s: State) -> bool:
-    """Whether a path has a full link."""
+def least_left(way: int, s: State) -> float:
+    """What is left of a path; 0 if it has a full link."""
     least = inf  # no branch for each link: those would be mispredicted
     for entry in range(way << s.shift, (way << s.shift) + s.longest):
         least = min(least, s.work.left[s.lines.link[entry]])
-    return least <= 0.0
-
-
-def least_left(row: int, s: State) -> float:
-    """What is left of a row's path."""
-    least = inf
-    for entry in range(row << s.shift, (row << s.shift) + s.longest):
-        least = min(least, s.work.left[s.rows.link[entry]])
     return least
 
 
@@ -134,7 +117,7 @@ def serve_equals(now_s: float, s: State) -> None:
         many, last = 0, work.heap_key[0]
         while waiting > 0 and are_same(last, work.heap_key[0]):
             line = work.waiting[work.heap[0]]
-            row = NONE if is_closed(line, s) else s.lines.head[line]
+            row = s.lines.head[line] if least_left(line, s) > 0.0 else NONE
             while row != NONE and are_same(last, key_of_settled(row, s)):
                 last = key_of_settled(row, s)
                 work.rows[many], work.wanted[many] = row, rows.weight[row]
@@ -142,7 +125,7 @@ def serve_equals(now_s: float, s: State) -> None:
                 row = rows.after[row]
             waiting = look_on(waiting, s)
         if many == 1:
-            take_all(work.rows[0], least_left(work.rows[0], s), now_s, s)
+            take_all(work.rows[0], least_left(rows.way[work.rows[0]], s), now_s, s)
         elif many > 1:
             fill(many, now_s, s)
 
@@ -184,10 +167,11 @@ def hand_out(now_s: float, s: State) -> None:
     waiting = look(s)
     while waiting > 0:
         line = work.waiting[work.heap[0]]
-        if not is_closed(line, s):
+        left = least_left(line, s)
+        if left > 0.0:
             row = s.lines.head[line]
             settle(row, now_s, rows)
-            take_all(row, least_left(row, s), now_s, s)
+            take_all(row, left, now_s, s)
         waiting = look_on(waiting, s)
 
 
@@ -199,7 +183,7 @@ def take_back(now_s: float, s: State) -> None:
         for at in range(work.counts[SENDING]):
             row = work.sending[at]
             if rows.rate[row] > 0.0 and (last == NONE or rows.key[row] > rows.key[last]):
-                over = min(rows.rate[row] * rows.weight[row], -least_left(row, s))
+                over = min(rows.rate[row] * rows.weight[row], -least_left(rows.way[row], s))
                 if over > 0.0:
                     last, less = row, over
         if last == NONE:

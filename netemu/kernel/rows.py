@@ -66,6 +66,31 @@ def sent_by(flow: int, now_s: float, s: State) -> float:
     return min(flows.sent[flow] + service * flows.weight[flow], flows.size[flow])
 
 
+# Lists -------------------------------------------------------------------------------------------
+def put_between(
+    item: int, before: int, after: int, befores: Array, afters: Array, firsts: Array, of: int
+) -> None:
+    """Put an item of a list, which begins with ``firsts[of]``, between two; ``NONE``: at an end."""
+    befores[item], afters[item] = before, after
+    if before == NONE:
+        firsts[of] = item
+    else:
+        afters[before] = item
+    if after != NONE:
+        befores[after] = item
+
+
+def take_out(item: int, befores: Array, afters: Array, firsts: Array, of: int) -> None:
+    """Take an item from a list, whose first item stands in ``firsts[of]``."""
+    before, after = befores[item], afters[item]
+    if before == NONE:
+        firsts[of] = after
+    else:
+        afters[before] = after
+    if after != NONE:
+        befores[after] = before
+
+
 # Joining -----------------------------------------------------------------------------------------
 def join(flow: int, row: int, now_s: float, s: State) -> None:
     """Let a flow that sends nothing join a row."""
@@ -110,15 +135,9 @@ def put_in_order(flow: int, row: int, s: State) -> None:
     before, after = rows.last[row], NONE
     while before != NONE and flows.needs[before] > flows.needs[flow]:
         before, after = flows.before[before], before
-    flows.before[flow], flows.after[flow] = before, after
-    if before == NONE:
-        rows.first[row] = flow
-    else:
-        flows.after[before] = flow
+    put_between(flow, before, after, flows.before, flows.after, rows.first, row)
     if after == NONE:
         rows.last[row] = flow
-    else:
-        flows.before[after] = flow
 
 
 def begin_anew(row: int, s: State) -> None:
@@ -173,15 +192,9 @@ def leave(flow: int, now_s: float, s: State) -> None:
     row, flows, rows = s.flows.row[flow], s.flows, s.rows
     settle(row, now_s, rows)
     flows.sent[flow] = sent_by(flow, now_s, s)
-    before, after = flows.before[flow], flows.after[flow]
-    if before == NONE:
-        rows.first[row] = after
-    else:
-        flows.after[before] = after
-    if after == NONE:
-        rows.last[row] = before
-    else:
-        flows.before[after] = before
+    if flows.after[flow] == NONE:
+        rows.last[row] = flows.before[flow]
+    take_out(flow, flows.before, flows.after, rows.first, row)
     flows.row[flow] = NONE
     rows.flows[row] -= 1
     has_less(row, flows.weight[flow], flows.weight[flow] * flows.needs[flow], now_s, s)
@@ -346,31 +359,21 @@ def line_up(row: int, now_s: float, s: State) -> None:
     before, after = NONE, lines.head[way]
     while after != NONE and key_of(after, now_s, s) <= key:
         before, after = after, rows.after[after]
-    rows.before[row], rows.after[row] = before, after
-    if after != NONE:
-        rows.before[after] = row
-    if before != NONE:
-        rows.after[before] = row
-        return
-    is_new, lines.head[way] = lines.head[way] == NONE, row
-    if is_new:
-        link_line(way, NONE, s.work.line[lines.link[way << s.shift]], s)
-    move_line(way, key, s)
+    put_between(row, before, after, rows.before, rows.after, lines.head, way)
+    if before == NONE:
+        if after == NONE:
+            link_line(way, NONE, s.work.line[lines.link[way << s.shift]], s)
+        move_line(way, key, s)
 
 
 def step_out(row: int, now_s: float, s: State) -> None:
     """Take a row from its line."""
     rows, way = s.rows, s.rows.way[row]
-    before, after = rows.before[row], rows.after[row]
-    if after != NONE:
-        rows.before[after] = before
-    if before != NONE:
-        rows.after[before] = after
-        return
-    s.lines.head[way] = after
+    take_out(row, rows.before, rows.after, s.lines.head, way)
+    after = s.lines.head[way]
     if after == NONE:
         unlink_line(way, s)
-    else:
+    elif rows.before[row] == NONE:
         move_line(way, key_of(after, now_s, s), s)
 
 
@@ -392,25 +395,14 @@ def move_line(way: int, key: float, s: State) -> None:
 
 def link_line(way: int, before: int, after: int, s: State) -> None:
     """Put a line between two of those that begin on its first link."""
-    lines = s.lines
-    lines.before[way], lines.after[way] = before, after
-    if before == NONE:
-        s.work.line[lines.link[way << s.shift]] = way
-    else:
-        lines.after[before] = way
-    if after != NONE:
-        lines.before[after] = way
+    lines, first = s.lines, s.lines.link[way << s.shift]
+    put_between(way, before, after, lines.before, lines.after, s.work.line, first)
 
 
 def unlink_line(way: int, s: State) -> None:
     """Take a line from those that begin on its first link."""
-    lines, before, after = s.lines, s.lines.before[way], s.lines.after[way]
-    if before == NONE:
-        s.work.line[lines.link[way << s.shift]] = after
-    else:
-        lines.after[before] = after
-    if after != NONE:
-        lines.before[after] = before
+    lines = s.lines
+    take_out(way, lines.before, lines.after, s.work.line, lines.link[way << s.shift])
 
 
 def close_group(group: int, s: State) -> None:

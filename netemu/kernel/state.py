@@ -40,14 +40,13 @@ class Flows(NamedTuple):
     dst: Ids
     route: Ids  #: what is between these, see ``fabric.store``
     number: Ids  #: flows are numbered as they come
-    size: Reals  #: bytes, as far as they are known
+    size: Reals  #: bytes
     weight: Reals
     needs: Reals  #: service of its row with which it has sent all
     joined: Reals  #: service of its row when it joined
     sent: Reals  #: bytes that it had sent when it joined, or stopped
     booked: Reals  #: bytes of these that are counted already
     key: Reals  #: its place among flows that are served one by one
-    more: Flags  #: whether it may grow
     end_s: Reals
 
 
@@ -224,13 +223,7 @@ def empty_state(
 
 
 def grown(
-    state: State,
-    *,
-    flows: int = 0,
-    rows: int = 0,
-    cells: int = 0,
-    groups: int = 0,
-    ways: int = 0,
+    state: State, *, flows: int = 0, rows: int = 0, cells: int = 0, groups: int = 0, ways: int = 0
 ) -> State:
     """The same with room for so many, if there is less."""
     made: dict[str, Any] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from railyard.netemu.kernel.rows import join
+from railyard.netemu.kernel.rows import join, put_between, take_out
 from railyard.netemu.kernel.state import FREE_ROWS, FREED, NONE, ROWS, WAYS, Array, Ids, State
 
 
@@ -27,7 +27,6 @@ class Ways(NamedTuple):
 def open_all(
     new: Array,
     columns: tuple[Array, Array, Array, Array, Array],
-    more: bool,
     first: int,
     racks: int,
     s: State,
@@ -46,7 +45,7 @@ def open_all(
         flows.route[flow] = 2 * racks * racks
         if src[at] != dst[at]:
             flows.route[flow] = w.rack[src[at]] * racks + w.rack[dst[at]]
-        flows.size[flow], flows.weight[flow], flows.more[flow] = size_bytes[at], weight[at], more
+        flows.size[flow], flows.weight[flow] = size_bytes[at], weight[at]
         flows.sent[flow] = flows.booked[flow] = 0.0
 
 
@@ -135,10 +134,7 @@ def new_row(way: int, group: int, s: State) -> int:
     for at in range(s.longest):
         rows.link[(row << s.shift) + at] = s.lines.link[(way << s.shift) + at]
     if s.listed > 0:  # else it gets its place in the line with its flow
-        rows.before[row], rows.after[row] = NONE, head[way]
-        if head[way] != NONE:
-            rows.before[head[way]] = row
-        head[way] = row
+        put_between(row, NONE, head[way], rows.before, rows.after, head, way)
     return row
 
 
@@ -149,13 +145,7 @@ def free_rows(s: State) -> None:
     for at in range(freed):
         row = work.freed[freed - 1 - at]
         if s.listed > 0:
-            before, after = rows.before[row], rows.after[row]
-            if before == NONE:
-                head[rows.way[row]] = after
-            else:
-                rows.after[before] = after
-            if after != NONE:
-                rows.before[after] = before
+            take_out(row, rows.before, rows.after, head, rows.way[row])
         work.free_rows[work.counts[FREE_ROWS]] = row
         work.counts[FREE_ROWS] += 1
     work.counts[FREED] = 0

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
-from railyard.cluster.messaging.wire import Count, Name, RackId, Seconds
+from railyard.cluster.messaging.wire import Count, Name, RackId, Seconds, SecondsOrInf
 from railyard.netemu.model.arrays import Numbers
 
 #: The circuits of an emulator in place of one that died have numbers from the next multiple of this
@@ -28,12 +27,10 @@ class FlowSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     weight: float = 1.0
     #: for schedulers that go by priority: the smaller comes first, item by item; () comes last
     priority: tuple[float, ...] = ()
-    #: more bytes will come: it does not finish before ``GrowFlow`` says that there are no more
-    more: bool = False
 
 
 class FlowRows(NamedTuple):
-    """Flows that start together, in this order, as arrays; [flow] each.  None of them grows."""
+    """Flows that start together, in this order, as arrays; [flow] each."""
 
     names: Sequence[FlowId | int]
     src: Numbers  #: nodes, by ``Network.node_number``
@@ -58,15 +55,7 @@ class CoflowPast(NamedTuple):
 
     arrived_s: float  #: when its first flow was started
     #: what those of its flows have sent that are not open any more, and that links limited
-    ended_bytes: float
-
-
-@dataclass(slots=True)
-class Coflow:
-    """A registered coflow."""
-
-    started_s: float | None = None  #: when its first flow was started
-    ended_bytes: float = 0.0  #: what is known of that from its past
+    ended_bytes: float = 0.0
 
 
 Change = Literal["set-up", "up", "down"]
@@ -84,10 +73,10 @@ class CircuitChange(NamedTuple):
     circuit: Count  #: circuits are numbered as they are set up
 
 
-class CircuitState(NamedTuple):
+class CircuitState(msgspec.Struct, frozen=True):
     """A circuit as it is now."""
 
     src: RackId
     dst: RackId
-    coflow: str | None  #: the coflow that uses it; None: none at present
-    ready_s: float  #: dark until then
+    coflow: Name | None  #: the coflow that uses it; None: none at present
+    ready_s: SecondsOrInf  #: on the network's own clock: dark until then; then it carries

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -12,15 +11,9 @@ from numpy.typing import NDArray
 
 from railyard.netemu.model.arrays import Floats, Numbers
 
-#: How far apart a flow's ends are.
-Reach = Literal["local", "rack", "cross_rack", "client"]
-#: What carries bytes between racks.
-Way = Literal["eps", "ocs", "wan"]
-
-#: The categories of the results' "bytes": local, rack, cross_rack and its way, or client: of those
-#: outside the racks.
-Categories = tuple[Reach] | tuple[Reach, Way]
-
+#: The categories of the results' "bytes": how far apart a flow's ends are, "local", "rack",
+#: "cross_rack" or "client", and for "cross_rack" what carries them: "eps", "ocs" or "wan".
+Categories = tuple[str, ...]
 #: The numbers of links that are crossed one after the other, eight bytes each: of many of these, an
 #: array is made in a tenth of the time that it takes with tuples.
 Path = bytes

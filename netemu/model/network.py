@@ -10,7 +10,7 @@ and "root" are the switches, since those are what has a limit there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Protocol
 
@@ -63,7 +63,7 @@ class Network:
         self.cross_rack = tuple(core)
         self._cross_rack = np.array([self.number[name] for name in core], np.int64)
         #: {"tor", "aggregation", "root": switches of that layer}; {} without a tree
-        self.layers = {} if tree is None else _layers(core)
+        self.layers = {} if tree is None else _layers(tuple(core))
         #: numbers of the nodes' links
         self.nics = tuple(self.number[name] for name in nics)
         #: the racks' optical ports
@@ -86,7 +86,8 @@ class Network:
         if clients:
             self._add_node(OUTSIDE, len(racks), "client")
         #: [node]: the numbers of its links
-        self.up, self.down = (np.frombuffer(b"".join(ends), np.int64) for ends in self._ends)
+        self.up = np.frombuffer(b"".join(self._out), np.int64)
+        self.down = np.frombuffer(b"".join(self._into), np.int64)
         #: what is between nodes of two racks, apart from their own links
         self.between: Callable[[int, int], Route] = lru_cache(_BETWEEN_KEPT)(self._new_between)
         #: the same by circuit; ``ValueError`` where there is none
@@ -109,18 +110,12 @@ class Network:
         return self._whole(near, far, self.between(self.racks[near], self.racks[far]))
 
     def circuit(self, src: NodeId, dst: NodeId) -> Route:
-        """The way through the optical circuit switch.
-
-        ``ValueError`` without such a node, within a rack, and where there are no circuits.
-        """
+        """The way by circuit; ``ValueError`` without such nodes, or where there are no circuits."""
         near, far = self.ends(src, dst)
         return self._whole(near, far, self.circuit_between(self.racks[near], self.racks[far]))
 
     def link_named(self, text: str) -> str:
-        """The link that a person means by "r3.up", or by "Tokyo.up" where sites have names.
-
-        Raises ``UsageError`` with the nearest name if there is none.
-        """
+        """The link that "r3.up" or, with a site's name, "Tokyo.up" is; or ``UsageError``."""
         name = link_name(text, self._places)
         if name in self.number:
             return name
@@ -132,10 +127,6 @@ class Network:
         return float(capacities[self._cross_rack].sum())
 
     # Inside --------------------------------------------------------------------------------------
-    @property
-    def _ends(self) -> tuple[list[Path], list[Path]]:
-        return self._out, self._into
-
     def _add_node(self, node: NodeId, rack: int, link: str) -> None:
         self.node_number[node] = len(self.racks)
         self.racks.append(rack)
@@ -147,12 +138,12 @@ class Network:
 
     def _new_between(self, near: int, far: int) -> Route:
         if self.outside in (near, far):
-            names = list(self._names_to_core(min(near, far)))
+            rack, is_down = min(near, far), near == self.outside
+            name = self._racks[rack]
             if self._tree is None:
-                names = [
-                    f"{self._racks[min(near, far)]}.{'down' if near == self.outside else 'up'}"
-                ]
-            return Route(self._numbers(*(names[::-1] if near == self.outside else names)), _CLIENT)
+                return Route(self._numbers(f"{name}.{'down' if is_down else 'up'}"), _CLIENT)
+            names = [f"{name}.tor", f"agg{rack // self._racks_per_aggregation}", "root"]
+            return Route(self._numbers(*(names[::-1] if is_down else names)), _CLIENT)
         if self._tree is not None:
             names = list(self._names_between(near, far))
         else:
@@ -164,11 +155,6 @@ class Network:
             raise ValueError(f"racks {near} to {far}: need two racks with optical ports")
         ports = self._numbers(f"{self._racks[near]}.ocs.up", f"{self._racks[far]}.ocs.down")
         return Route(ports, _BY_CIRCUIT)
-
-    def _names_to_core(self, rack: int) -> Iterator[str]:
-        if self._tree is not None:
-            yield from (f"{self._racks[rack]}.tor", f"agg{rack // self._racks_per_aggregation}")
-            yield "root"
 
     def _names_between(self, near: int, far: int) -> Iterator[str]:
         yield f"{self._racks[near]}.tor"
@@ -197,12 +183,9 @@ def _switches(
     yield "root", tree.root * usable
 
 
-def _layers(switches: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    layers: dict[str, tuple[str, ...]] = {"tor": (), "aggregation": (), "root": ()}
-    for name in switches:
-        layer = "tor" if name.endswith(".tor") else "root" if name == "root" else "aggregation"
-        layers[layer] += (name,)
-    return layers
+def _layers(switches: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    tors = sum(name.endswith(".tor") for name in switches)
+    return {"tor": switches[:tors], "aggregation": switches[tors:-1], "root": switches[-1:]}
 
 
 def check_capacity(link: str, bytes_per_s: float) -> None:

@@ -8,9 +8,9 @@ bandwidth is released, it is handed out by priority, to each flow as much as its
 Left open there, chosen here: nobody loses bandwidth to a flow of higher priority that comes later;
 flows that come at one time are served by priority, too; equal priorities go by name; flows without
 any, such as reads and writes of blocks, come last, so that they starve no shuffle.  Where a
-capacity drops below what is in use, the flows of lowest priority give way.  A flow that grows keeps
-its place but asks for its bandwidth anew.  The paper's virtual flows (lines 9 and 10) hold no
-bandwidth, so the network never sees them: moving a task starts a flow.
+capacity drops below what is in use, the flows of lowest priority give way.  The paper's virtual
+flows (lines 9 and 10) hold no bandwidth, so the network never sees them: moving a task starts a
+flow.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a flow scheduler is: it says who comes first, and in what proportion; never rates.
 
-It is asked for a ``Plan`` whenever flows arrive, grow or are cancelled, when a capacity changes,
+It is asked for a ``Plan`` whenever flows arrive or are cancelled, when a capacity changes,
 and when its last plan has ended.  While a plan holds, the network goes from event to event by
 itself.  A flow scheduler must not know which clock runs it, nor keep time itself.
 """

@@ -43,10 +43,7 @@ from railyard.nodemanager.shuffle import (
 
 
 class Assembly:
-    """Takes the one stream of a fetch, which comes in pieces of any size, apart into map outputs.
-
-    ``seeds`` are what the parts' checksums start from.
-    """
+    """Takes the one stream of a fetch, in pieces of any size, apart into map outputs."""
 
     def __init__(self, expected: Sequence[OutputPart], seeds: Sequence[int]) -> None:
         self._expected = expected
@@ -55,7 +52,6 @@ class Assembly:
         self._filled = 0  #: bytes that are here
 
     def add(self, data: memoryview) -> None:
-        """Take the next bytes."""
         self._stream[self._filled : self._filled + len(data)] = data
         self._filled += len(data)
 
@@ -106,7 +102,6 @@ class Fetches:
 
     @property
     def arrived(self) -> bool:
-        """Whether all outputs have arrived."""
         return len(self._have) >= self._wanted
 
     @property
@@ -156,7 +151,6 @@ class Fetches:
 
     # Over the network --------------------------------------------------------------------------
     def _ask(self, order: FetchOutput) -> None:
-        """Ask the source's shuffle service, and expect its bytes."""
         flow = order.flow
         link, transfers = self._link(order.rack)
         incoming = transfers.incoming(
@@ -190,7 +184,6 @@ class Fetches:
     def _comes_to_nothing(
         self, fetch: _Fetch, reason: str, lost: tuple[AttemptId, ...] = (), gone: bool = False
     ) -> None:
-        """A fetch failed: its source will send nothing."""
         del self._under_way[fetch.order.flow]
         fetch.incoming.failed("nothing will be sent")
         self._failed(fetch.order, reason, lost, gone)

@@ -25,7 +25,7 @@ from railyard.cluster.messaging.access import ATTEMPT
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.dfs.client import DfsClient
-from railyard.dfs.messages import FileCreated, PlacementHint
+from railyard.dfs.messages import CreateFile, FileCreated, PlacementHint
 from railyard.dfs.reader import DfsFile
 from railyard.dfs.writer import NoRoom
 from railyard.jobs.model import Job, run_task
@@ -80,7 +80,6 @@ class BlockFile:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _piece(self, offset: int, end: int) -> memoryview:
-        """Bytes from ``offset`` up to at most ``end``."""
         for start, length in self._splits:
             if start <= offset < start + length:
                 if start != self._start or not self._data:
@@ -174,7 +173,7 @@ class _Attempt:
             fall_back()
         result = run_task(self._job, self._task, self)
         output = result.output
-        owed_s = paced_s(self._topology, self._task, result.input_bytes, self._straggle)
+        owed_s = paced_s(self._topology, self._task, self._input_bytes, self._straggle)
         if owed_s > 0:
             output = list(output)  # making it is part of the compute that is paced
         partition_bytes = self._hand_on(result)  # which takes no time in the model
@@ -209,7 +208,6 @@ class _Attempt:
         return once_there_is_room(lambda: write_output(path, result.partitions), path, self._pause)
 
     def _pause(self, seconds: float) -> None:
-        """Wait, while the umbilical is served."""
         self._transport.reactor.run_until(lambda: False, seconds)
 
     def _succeeded(
@@ -221,7 +219,7 @@ class _Attempt:
         read = self._dfs.read_bytes if "_dfs" in vars(self) else {}
         return AttemptSucceeded(
             attempt=self._order.attempt,
-            input_bytes=result.input_bytes * scale,
+            input_bytes=self._input_bytes * scale,
             local_bytes=read.get("local", 0) * scale,
             rack_bytes=read.get("rack", 0) * scale,
             remote_bytes=read.get("remote", 0) * scale,
@@ -244,17 +242,16 @@ class _Attempt:
         task = self._task
         if not task.output_path:
             return None
-        hint = PlacementHint(racks=task.output_racks)
-        return self._dfs.create(
-            task.output_path,
-            task.output_replication,
-            hint=hint,
+        how = CreateFile(
+            path=task.output_path,
+            replication=task.output_replication,
+            hint=PlacementHint(racks=task.output_racks),
             owner=task.output_owner,
             unless=task.success_path,
         )
+        return self._dfs.create(how)
 
     def _write(self, file: FileCreated | None, output: Iterable[Buffer]) -> int:
-        """Write the task's file, if it has one; returns its length in stored bytes."""
         if file is not None:
             return self._dfs.fill(self._task.output_path, file, output).stored_length
         for _ in output:  # a lazy output is computed while it is read
@@ -264,7 +261,6 @@ class _Attempt:
     # A jobs.taskio.TaskIO ----------------------------------------------------------------------
     @cached_property
     def programs(self) -> ProgramRunner:
-        """Runs programs, in a folder of the attempt's own."""
         order, folder = self._order, self._daemon.folder
         files = Localizer(
             localized_folder(folder, order.node, job_of(order.attempt)),
@@ -276,7 +272,6 @@ class _Attempt:
         return ProgramRunner(order.attempt, folder.attempt(order.attempt), given, files, report)
 
     def open(self, path: str) -> FileReader:
-        """A file of the block store."""
         return self._ahead.pop(path, None) or self._block_file(path)
 
     def fetched(self) -> Iterator[tuple[str, memoryview]]:
@@ -310,7 +305,6 @@ class _Attempt:
             self._clock.leave_out(now_s() - begin_s)
 
     def progress(self, share: float) -> None:
-        """Note how much is done, and report it now and then."""
         self._share = share
         self._umbilical.report()
 

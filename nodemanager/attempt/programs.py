@@ -31,7 +31,7 @@ from railyard.cluster.ids import AttemptId, JobId, NodeId
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
-from railyard.jobs.lines import Cutter
+from railyard.jobs.formats import Cutter
 from railyard.jobs.taskio import BadInput, Buffer, JobError, Program, ProgramFile
 
 _LOCK_AGAIN_S = 0.05
@@ -82,17 +82,14 @@ class Localizer:
         return path
 
     def _bring(self, file: ProgramFile, path: Path) -> None:
-        coming, client = path.with_name(f"{path.name}.new"), self._client()
+        coming = path.with_name(f"{path.name}.new")
         if coming.is_dir():
             shutil.rmtree(coming)
-        if not file.unpacked:
-            _copy(client, file.path, coming)
-            coming.rename(path)
-            return
-        packed = path.with_name(f"{path.name}.packed")
-        _copy(client, file.path, packed)
-        _unpack(packed, file.path, coming)
-        packed.unlink()
+        copied = path.with_name(f"{path.name}.packed") if file.unpacked else coming
+        _copy(self._client(), file.path, copied)
+        if file.unpacked:
+            _unpack(copied, file.path, coming)
+            copied.unlink()
         coming.rename(path)
 
 
@@ -199,7 +196,6 @@ class ProgramRunner:
     def run(
         self, program: Program, data: Iterable[Buffer], on_line: Callable[[bytes], bool]
     ) -> Iterator[Buffer]:
-        """Run a program; see ``jobs.taskio.Programs``."""
         self._prepare(program.files)
         environment = {**os.environ, **self._environment, **program.environment}
         environment["PATH"] = f"{self._folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
@@ -232,7 +228,6 @@ class ProgramRunner:
             raise JobError(f"{program.words[0]}: subprocess failed with {shown}")
 
     def _prepare(self, files: tuple[ProgramFile, ...]) -> None:
-        """Make the working directory, with links to the job's files."""
         if self._prepared:
             return
         self._folder.mkdir(mode=0o700)
@@ -241,7 +236,6 @@ class ProgramRunner:
         self._prepared = True
 
     def _explained(self, word: str, path: str, error: OSError) -> str:
-        """Why a program could not be started, and what would be right."""
         found = shutil.which(word, os.F_OK, path)
         file = self._folder / word if "/" in word else Path(found or self._folder / word)
         name = word.rpartition("/")[2]

@@ -65,15 +65,11 @@ class ComputeClock:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds for which the attempt has computed."""
         return now_s() - self._start_s - self._waited_s
 
 
 def paced_s(topology: Topology, task: TaskSpec, stored_bytes: int, straggle: float = 1.0) -> float:
-    """The least seconds for computing over ``stored_bytes``; 0 if there is no configured rate.
-
-    ``straggle`` is the attempt's own factor, see ``Compute.straggle``.
-    """
+    """The least seconds for computing over ``stored_bytes``; 0 if there is no configured rate."""
     compute = topology.compute
     if compute.mode == "real":
         return 0.0
@@ -107,7 +103,6 @@ class Umbilical:
             self._report_on()
 
     def report_from(self, share: Callable[[], float]) -> None:
-        """Report the progress that ``share`` returns from now on, 0 to 1."""
         self._share = share
 
     def report(self) -> None:

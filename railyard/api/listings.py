@@ -12,7 +12,7 @@ from railyard.api.results import data_frame, html_table
 from railyard.cluster.acceptance import meanings
 from railyard.cluster.topology import load_topology, topology_names
 from railyard.cluster.units import format_number
-from railyard.resourcemanager.interface.recipe import LINKS, LinksConfig, Recipe, option_names
+from railyard.resourcemanager.interface.recipe import Recipe, option_names
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
 
 if TYPE_CHECKING:
@@ -107,10 +107,7 @@ class Setting:
 
 def settings_of_recipe(recipe: Recipe) -> Iterator[Setting]:
     """All settings of a recipe, by name."""
-    configs = {kind.section: kind.Config for kind in recipe.with_settings() if kind.section}
-    if recipe.uses_network:
-        configs[LINKS] = LinksConfig
-    for section, config in sorted(configs.items()):
+    for section, config in sorted(recipe.sections):
         said = meanings(config)
         for field in sorted(msgspec.structs.fields(config), key=lambda field: field.name):
             name = f"{section}.{field.name}"

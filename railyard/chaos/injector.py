@@ -17,7 +17,7 @@ from typing import Any
 
 from railyard.chaos import targets
 from railyard.chaos.plan import LiveFault, nodes_to_lose, replica_to_damage
-from railyard.chaos.targets import Another, Answers, InTurn, Journal, Processes, Replicas, Watch
+from railyard.chaos.targets import Journal, Processes, Recovery
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.faults import KILLS, ROLES
 from railyard.cluster.ids import NodeId, job_of
@@ -49,11 +49,11 @@ _AT_WORK: dict[str, tuple[Message, type[Message]]] = {
 class Effect:
     """What a fault did.
 
-    After the fault's ``lasts_s`` it is mended, and ``watch`` made, which shows the recovery.
+    After the fault's ``lasts_s`` it is mended, and what ``watch`` returns shows the recovery.
     """
 
     what: str  #: "kill -9 of datanode-r1"
-    watch: Callable[[], Watch]
+    watch: Callable[[], Recovery]
     mend: Callable[[], object] = lambda: None
 
 
@@ -74,24 +74,20 @@ class Faults:
         self._namenode = session.link("namenode")
         self._network = session.link("network")
         self._others = others
-        #: files of blocks whose replicas are being made anew
-        self._wanting: set[str] = set()
+        self._under_replicated: set[str] = set()  #: files of blocks
 
     def begin(self, fault: LiveFault) -> Effect | None:
         """Do a fault; None if there is nothing now that it could be done to."""
-        if fault.kind in KILLS:
-            return self._kill(fault)
-        if fault.kind in self._others:
-            return self._others[fault.kind](self, fault)
-        kinds: dict[str, Callable[[LiveFault], Effect | None]] = {
-            "stop": self._stop,
-            "cut": self._limit_link,
-            "slow": self._limit_link,
-            "fill": self._fill,
-            "corrupt": self._corrupt,
-            "lose-node": self._lose_node,
+        kinds: dict[str, DoFault] = {
+            **dict.fromkeys(KILLS, Faults._kill),
+            "stop": Faults._stop,
+            **dict.fromkeys(("cut", "slow"), Faults._limit_link),
+            "fill": Faults._fill,
+            "corrupt": Faults._corrupt,
+            "lose-node": Faults._lose_node,
+            **self._others,
         }
-        return kinds[fault.kind](fault)
+        return kinds[fault.kind](self, fault)
 
     # Processes -------------------------------------------------------------------------------
     def _kill(self, fault: LiveFault) -> Effect | None:
@@ -100,8 +96,8 @@ class Faults:
         row = self._one(role, name, fault.draw)
         if row is None or not self._signal(row, signal.SIGKILL):
             return None
-        another = partial(Another, self._processes, role)
-        watch: Callable[[], Watch]
+        another = partial(targets.another, self._processes, role)
+        watch: Callable[[], Recovery]
         if role == "Attempt":
             watch = partial(another, partial(_is_of_same_task, row), partial(self._is_over, row))
         elif role == "JobHelper":
@@ -115,7 +111,6 @@ class Faults:
         return Effect(what=f"kill -9 of {what}", watch=watch)
 
     def _signal(self, row: dict[str, Any], number: signal.Signals) -> bool:
-        """Whether there still was such a process of this cluster."""
         return signal_member(self._cluster, row["pid"], number)
 
     def one(self, fault: LiveFault) -> dict[str, Any] | None:
@@ -138,7 +133,6 @@ class Faults:
         return False
 
     def _manager_of(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        """The living NodeManager of a job's helper, if there is one."""
         return self._processes.living("NodeManager", row["name"].rpartition("-")[0])
 
     def _needs_no_helper(self, row: dict[str, Any], manager: list[dict[str, Any]]) -> bool:
@@ -148,28 +142,25 @@ class Faults:
         """
         return self._is_over(row) or self._manager_of(row) != manager
 
-    def _back_at_work(self, role: str, name: str, dead_pid: int) -> Watch:
+    def _back_at_work(self, role: str, name: str, dead_pid: int) -> Recovery:
         """Another process of the daemon answers, and does what only one at work can do."""
-        answers = partial(self.answers, name, lambda found: found.pid != dead_pid)
-        if role in _AT_WORK:
-            return InTurn(answers, partial(Answers, self._transport, name, *_AT_WORK[role]))
-        if role == "NodeManager":
+
+        def has_joined(status: ClusterStatus) -> bool:
             rack = name.removeprefix("nodemanager-")
-            return InTurn(answers, partial(self._rack_at_work, rack))
-        return answers()
+            return all(node.alive for node in status.nodes if node.rack == rack)
+
+        yield from self.answers(name, lambda found: found.pid != dead_pid)
+        ask = partial(targets.answers, self._transport)
+        if role in _AT_WORK:
+            yield from ask(name, *_AT_WORK[role])
+        elif role == "NodeManager":
+            yield from ask("resourcemanager", GetClusterStatus(), ClusterStatus, has_joined)
 
     def answers(
         self, name: str, is_right: Callable[[Description], bool] = lambda _: True
-    ) -> Answers[Description]:
+    ) -> Recovery:
         """A daemon answers."""
-        return Answers(self._transport, name, Describe(), Description, is_right)
-
-    def _rack_at_work(self, rack: str) -> Watch:
-        def joined(status: ClusterStatus) -> bool:
-            return all(node.alive for node in status.nodes if node.rack == rack)
-
-        question: Message = GetClusterStatus()
-        return Answers(self._transport, "resourcemanager", question, ClusterStatus, joined)
+        return targets.answers(self._transport, name, Describe(), Description, is_right)
 
     def _stop(self, fault: LiveFault) -> Effect | None:
         row = self.one(fault)
@@ -178,7 +169,7 @@ class Faults:
         name, lasts = row["name"], format_duration(fault.lasts_s)
         return Effect(
             what=f"SIGSTOP of {name} for {lasts}",
-            watch=partial(self.answers, name) if row["role"] in DAEMONS else Watch,
+            watch=partial(self.answers, name) if row["role"] in DAEMONS else targets.at_once,
             mend=partial(self._signal, row, signal.SIGCONT),
         )
 
@@ -193,7 +184,7 @@ class Faults:
         back = SetCapacity(link=link, bytes_per_s=stated)
         return Effect(
             what=f"{link} carries {carries} for {format_duration(fault.lasts_s)}",
-            watch=partial(Answers, self._transport, "network", back, Done),
+            watch=partial(targets.answers, self._transport, "network", back, Done),
         )
 
     # Disks -----------------------------------------------------------------------------------
@@ -209,7 +200,7 @@ class Faults:
 
     def _corrupt(self, fault: LiveFault) -> Effect | None:
         found = targets.replicas(self._folder.path)
-        chosen = replica_to_damage(_by_node(found), self._wanting, fault.draw)
+        chosen = replica_to_damage(_by_node(found), self._under_replicated, fault.draw)
         if chosen is None:
             return None
         name, node = chosen
@@ -224,8 +215,10 @@ class Faults:
         return Effect(
             what=f"block {name} damaged on {node}",
             watch=partial(
-                self._replicas_again,
+                targets.replicated,
+                self._folder,
                 {name: (len(found[name]), content)},
+                self._under_replicated,
                 partial(self._namenode.send, found_so),
             ),
         )
@@ -235,7 +228,7 @@ class Faults:
         found = targets.replicas(self._folder.path)
         rack = fault.target.removeprefix("datanode-")
         nodes = [node.id for node in self._topology.nodes() if node.rack == rack]
-        may_be = nodes_to_lose(_by_node(found), self._wanting, nodes)
+        may_be = nodes_to_lose(_by_node(found), self._under_replicated, nodes)
         row = self._one("DataNode", fault.target, fault.draw)
         if not may_be or row is None:
             return None
@@ -249,20 +242,11 @@ class Faults:
             if path.is_relative_to(disk):
                 path.unlink(missing_ok=True)
         self._manager.insist(GetClusterStatus(), ClusterStatus, partial(self._kill_those_on, node))
-        wanted: dict[str, tuple[int, bytes | None]] = {
-            name: (len(found[name]), None) for name in lost
-        }
+        wanted = {name: (len(found[name]), None) for name in lost}
         return Effect(
             what=f"{node} lost with {format_count(len(lost), 'replica')}",
-            watch=partial(self._replicas_again, wanted),
+            watch=partial(targets.replicated, self._folder, wanted, self._under_replicated),
         )
-
-    def _replicas_again(
-        self,
-        wanted: dict[str, tuple[int, bytes | None]],
-        notice: Callable[[], None] = lambda: None,
-    ) -> Watch:
-        return Replicas(self._folder, wanted, self._wanting, notice)
 
     def _kill_those_on(self, node: NodeId, status: object, _: memoryview | None) -> None:
         if not isinstance(status, ClusterStatus):
@@ -345,7 +329,6 @@ class Injector:
 
     @property
     def now_s(self) -> float:
-        """The time on the plan's clock."""
         return time.monotonic() - self.begun_s
 
     def _course(self, fault: LiveFault) -> Generator[None, None, None]:
@@ -367,9 +350,9 @@ class Injector:
         finally:
             effect.mend()
         watch = effect.watch()
-        while not (is_well := watch.is_well()) and self.now_s < mended_s + RECOVERY_TIMEOUT_S:
+        while (ended := next(watch, True)) is None and self.now_s < mended_s + RECOVERY_TIMEOUT_S:
             yield
-        took_s = self.now_s - mended_s if is_well else None
+        took_s = self.now_s - mended_s if ended else None
         watch.close()
         self._end(Recovered(fault=fault, what=effect.what, at_s=at_s, took_s=took_s))
 

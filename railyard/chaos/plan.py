@@ -156,35 +156,33 @@ class _Planner:
 
 # When it is time ----------------------------------------------------------------------------------
 def replica_to_damage(
-    replicas: Mapping[str, Sequence[NodeId]], spared: Iterable[str], draw: float
+    replicas: Mapping[str, Sequence[NodeId]], spared: Collection[str], draw: float
 ) -> tuple[str, NodeId] | None:
     """A block and the node of the replica that may be damaged; None if there is none.
 
     ``replicas``: {block: nodes with a sound replica}.  One is always left, and no block of
     ``spared``, which lack replicas already, is chosen.
     """
-    without = set(spared)
     possible = sorted(
         (block, node)
         for block, nodes in replicas.items()
-        if len(nodes) > 1 and block not in without
+        if len(nodes) > 1 and block not in spared
         for node in nodes
     )
     return possible[int(draw * len(possible))] if possible else None
 
 
 def nodes_to_lose(
-    replicas: Mapping[str, Sequence[NodeId]], spared: Iterable[str], nodes: Iterable[NodeId]
+    replicas: Mapping[str, Sequence[NodeId]], spared: Collection[str], nodes: Iterable[NodeId]
 ) -> list[NodeId]:
     """The nodes whose disks may be lost: each of their blocks has a replica elsewhere.
 
     ``replicas`` and ``spared`` are as above; nodes with a replica of a spared block stay.
     """
-    without = set(spared)
     needed = {
         node
         for block, held in replicas.items()
-        if len(held) < 2 or block in without
+        if len(held) < 2 or block in spared
         for node in held
     }
     return sorted(node for node in nodes if node not in needed)

@@ -64,28 +64,23 @@ def run_once(
     Raises ``ClusterFailed`` if the cluster ends.
     """
     begun_s = time.monotonic()
-    lost_s, failure = 0.0, ""
-    digests: Digests = {}
+    run = partial(OneRun, begun_s=begun_s)
     try:
         with connected(folder, config) as session:
             work = make()
             outcome = work.carry_out(session, view)
             took_s = time.monotonic() - begun_s
             if outcome.failure is not None:
-                failure = str(outcome.failure)
-            else:
-                digests = _digests(session, work.outputs)
-                lost_s = sum(lost_work_s(session, job) for job in outcome.all_jobs())
-                if outcome.verified is False:
-                    failure = f"the output of {work.name} is wrong"
-                _remove(session, work.outputs)
+                return run(took_s=took_s, digests={}, failure=str(outcome.failure))
+            digests = _digests(session, work.outputs)
+            lost_s = sum(lost_work_s(session, job) for job in outcome.all_jobs())
+            _remove(session, work.outputs)
+        failure = f"the output of {work.name} is wrong" if outcome.verified is False else ""
+        return run(took_s=took_s, digests=digests, lost_s=lost_s, failure=failure)
     except ClusterFailed:
         raise
     except RailyardError as error:
-        return OneRun(
-            begun_s=begun_s, took_s=time.monotonic() - begun_s, digests={}, failure=str(error)
-        )
-    return OneRun(begun_s=begun_s, took_s=took_s, digests=digests, lost_s=lost_s, failure=failure)
+        return run(took_s=time.monotonic() - begun_s, digests={}, failure=str(error))
 
 
 def lost_work_s(session: Session, job: JobId) -> float:
@@ -293,10 +288,7 @@ def run_under_faults(
 
 
 def _run_until(
-    stop: threading.Event,
-    beside: Session,
-    kinds: Sequence[Kind],
-    runs: list[tuple[Kind, OneRun]],
+    stop: threading.Event, beside: Session, kinds: Sequence[Kind], runs: list[tuple[Kind, OneRun]]
 ) -> None:
     """Run one after the other, at least one, until ``stop`` is set; each has its own session."""
     for kind in cycle(kinds):

@@ -10,11 +10,12 @@ import os
 import random
 import resource
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
+from railyard.cluster.files import NewLines
 from railyard.cluster.machine import is_alive
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Transport
@@ -30,25 +31,6 @@ _CHECK_AGAIN_S = 0.1
 _NOTICE_AGAIN_S = 1.0
 #: In events after which a task, or a job, needs no more attempts.
 _ENDS = (b'"attempt-succeeded"', b'"job-committed"', b'"job-killed"', b'"job-commit-failed"')
-
-
-class NewLines:
-    """The whole lines that were added to a file since they were last read."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read_bytes = 0
-
-    def read(self) -> list[bytes]:
-        """These lines, without their ends; none if there is no such file."""
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._read_bytes)
-                whole, newline, _ = file.read().rpartition(b"\n")
-        except OSError:
-            return []
-        self._read_bytes += len(whole) + len(newline)
-        return whole.splitlines()
 
 
 class Processes:
@@ -126,92 +108,6 @@ def delete(_: random.Random, paths: list[Path]) -> None:
         path.unlink()
 
 
-# Watches: what shows that a cluster has recovered from a fault ------------------------------------
-class Watch:
-    """Looks for a recovery; this one for that of what is well at once."""
-
-    def is_well(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        """Stop watching."""
-
-
-class Answers(Watch, Generic[M]):
-    """A daemon answers, and its answer is right; until then the request is repeated."""
-
-    def __init__(
-        self,
-        transport: Transport,
-        daemon: str,
-        question: Message,
-        answer: type[M],
-        is_right: Callable[[M], bool] = lambda _: True,
-    ) -> None:
-        self._reactor = transport.reactor
-        self._link = LastingLink(transport, daemon)
-        self._question, self._answer, self._is_right = question, answer, is_right
-        self._well = False
-        self._closed = False
-        self._ask()
-
-    def is_well(self) -> bool:
-        return self._well
-
-    def close(self) -> None:
-        self._closed = True
-        self._link.close()
-
-    def _ask(self) -> None:
-        if not self._closed:
-            self._link.insist(self._question, self._answer, self._answered)
-
-    def _answered(self, answer: M | Refusal, _: memoryview | None) -> None:
-        if not isinstance(answer, Refusal) and self._is_right(answer):
-            self._well = True
-        else:
-            self._reactor.call_later(_ASK_AGAIN_S, self._ask)
-
-
-class InTurn(Watch):
-    """One thing is well, then another, which is watched only from then on."""
-
-    def __init__(self, *watches: Callable[[], Watch]) -> None:
-        self._later = list(watches[1:])
-        self._now = watches[0]()
-
-    def is_well(self) -> bool:
-        while self._now.is_well():
-            if not self._later:
-                return True
-            self._now.close()
-            self._now = self._later.pop(0)()
-        return False
-
-    def close(self) -> None:
-        self._now.close()
-
-
-class Another(Watch):
-    """Another process of a role lives, or ``is_needless`` that none will.
-
-    ``is_it``: whether a process of the role comes in place of the dead one.
-    """
-
-    def __init__(
-        self,
-        processes: Processes,
-        role: str,
-        is_it: Callable[[dict[str, Any]], bool],
-        is_needless: Callable[[], bool] = bool,  # it is always replaced
-    ) -> None:
-        self._processes, self._role = processes, role
-        self._is_it, self._is_needless = is_it, is_needless
-
-    def is_well(self) -> bool:
-        return any(map(self._is_it, self._processes.living(self._role))) or self._is_needless()
-
-
 class Journal:
     """Whether a task or its job has ended: by the ResourceManager's journal."""
 
@@ -229,48 +125,73 @@ class Journal:
         return job in self._ended or (task != "" and task in self._ended)
 
 
-class Replicas(Watch):
+# Recoveries: steps that end once a cluster has recovered from a fault -----------------------------
+Recovery = Generator[None, None, None]
+
+
+def at_once() -> Recovery:
+    """What is mended works again."""
+    yield from ()
+
+
+def answers(
+    transport: Transport,
+    daemon: str,
+    question: Message,
+    answer: type[M],
+    is_right: Callable[[M], bool] = lambda _: True,
+) -> Recovery:
+    """A daemon answers, and its answer is right; until then the request is repeated."""
+    received: list[M | Refusal] = []
+    with closing(LastingLink(transport, daemon)) as link:
+        while True:
+            link.insist(question, answer, lambda got, _: received.append(got))
+            while not received:
+                yield
+            got = received.pop()
+            if not isinstance(got, Refusal) and is_right(got):
+                return
+            yield from _pause(_ASK_AGAIN_S)
+
+
+def another(
+    processes: Processes,
+    role: str,
+    is_it: Callable[[dict[str, Any]], bool],
+    is_needless: Callable[[], bool] = bool,  # it is always replaced
+) -> Recovery:
+    """A process of a role comes in place of the dead one (``is_it``), or ``is_needless``."""
+    while not (any(map(is_it, processes.living(role))) or is_needless()):
+        yield
+
+
+def replicated(
+    folder: RunFolder,
+    wanted: Mapping[str, tuple[int, bytes | None]],
+    spared: set[str],
+    notice: Callable[[], None] = lambda: None,
+) -> Recovery:
     """Each of these blocks has so many sound replicas again, or is no longer wanted.
 
     ``wanted``: {file: (number, sound content; None if all that there are count)}.  ``notice`` is
     called now and again until then, as a reader would come upon the damage.  ``spared`` has the
     names of all blocks that lack replicas.
     """
-
-    def __init__(
-        self,
-        folder: RunFolder,
-        wanted: Mapping[str, tuple[int, bytes | None]],
-        spared: set[str],
-        notice: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._blocks = [path / "blocks" for path in sorted((folder.path / "nodes").iterdir())]
-        self._names, self._missing = set(wanted), dict(wanted)
-        self._spared = spared
-        self._notice = notice
-        self._checked_s = self._noticed_s = float("-inf")
-        spared |= self._names
-
-    def is_well(self) -> bool:
-        now_s = time.monotonic()
-        if now_s < self._checked_s + _CHECK_AGAIN_S:
-            return not self._missing
-        self._checked_s = now_s
-        found = {name: self._number(name, content) for name, (_, content) in self._missing.items()}
-        self._missing = {
-            name: wanted for name, wanted in self._missing.items() if 0 < found[name] < wanted[0]
-        }
-        if self._missing and now_s > self._noticed_s + _NOTICE_AGAIN_S:
-            self._noticed_s = now_s
-            self._notice()
-        return not self._missing
-
-    def close(self) -> None:
-        if not self._missing:
-            self._spared -= self._names
-
-    def _number(self, name: str, content: bytes | None) -> int:
-        return sum(_is_sound(folder / name, content) for folder in self._blocks)
+    disks = [path / "blocks" for path in sorted((folder.path / "nodes").iterdir())]
+    missing, noticed_s = dict(wanted), float("-inf")
+    spared |= wanted.keys()
+    while True:
+        for name, (number, content) in list(missing.items()):
+            found = sum(_is_sound(disk / name, content) for disk in disks)
+            if not 0 < found < number:
+                del missing[name]
+        if not missing:
+            break
+        if time.monotonic() > noticed_s + _NOTICE_AGAIN_S:
+            noticed_s = time.monotonic()
+            notice()
+        yield from _pause(_CHECK_AGAIN_S)
+    spared -= wanted.keys()
 
 
 def _is_sound(path: Path, content: bytes | None) -> bool:
@@ -278,3 +199,10 @@ def _is_sound(path: Path, content: bytes | None) -> bool:
         return path.is_file() if content is None else path.read_bytes() == content
     except OSError:
         return False
+
+
+def _pause(length_s: float) -> Recovery:
+    end_s = time.monotonic() + length_s
+    yield
+    while time.monotonic() < end_s:
+        yield

@@ -6,7 +6,7 @@ may have one: "aalo+weighted".
 
 A workload's "grain=12" merges twelve tasks into one; the topology becomes as coarse.  A rack keeps
 its slots x rate, its NICs and its link to the core: it has fewer and larger machines, each with
-fewer and faster slots.  See ``jobs.workloads.transforms`` for the tasks.
+fewer and faster slots.  See ``jobs.workloads.model`` for the tasks.
 """
 
 from __future__ import annotations

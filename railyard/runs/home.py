@@ -147,7 +147,7 @@ def folder_named(name: str) -> RunFolder | None:
     if place is None or not name.startswith(PREFIX) or "/" in name:
         return None
     folder = RunFolder(place / name)
-    return folder if folder.path.is_dir() and folder.is_ours() and _lives(folder.path) else None
+    return folder if folder.path.is_dir() and folder.id and _lives(folder.path) else None
 
 
 def dead_current_folder() -> RunFolder | None:
@@ -197,7 +197,7 @@ def _current(place: Path) -> RunFolder | None:
         return None
     folder = RunFolder(place / name)
     try:
-        return folder if folder.is_ours() else None
+        return folder if folder.id else None
     except OSError as error:
         raise UsageError(f"{folder.path}: cannot be read: {error.strerror}") from None
 

@@ -56,8 +56,7 @@ from railyard.jobs.workloads.mixes import (
     read_mix,
     user_files,
 )
-from railyard.jobs.workloads.model import Workload
-from railyard.jobs.workloads.transforms import rack_of_each
+from railyard.jobs.workloads.model import Workload, rack_of_each
 from railyard.netemu.messages import NetworkView, WatchNetwork
 from railyard.resourcemanager.interface.forecast import Forecast, predicted_jobs
 from railyard.resourcemanager.process.messages import (

@@ -89,14 +89,14 @@ def show_table(
     ``elsewhere`` says what else shows columns that are left out, such as "--json".
     """
     made = [_make(column, [row[at] for row in rows]) for at, column in enumerate(columns)]
-    told = [one for one in made if one.has_any]
-    shown = _fitting(told, console.width)
+    filled = [one for one in made if not one.cells or any(one.cells)]
+    shown = _fitting(filled, console.width)
     if title:
         console.print(cell(title, "bold"))
     _print(console, shown)
-    if left_out := [one for one in told if one not in shown]:
+    if left_out := [one for one in filled if one not in shown]:
         names = ", ".join(one.column.heading for one in left_out)
-        how = f"a terminal of {_width(told)} columns shows them"
+        how = f"a terminal of {_width(filled)} columns shows them"
         also = f", and so does {elsewhere}" if elsewhere else ""
         console.print(cell(f"left out: {names}; {how}{also}", "dim"))
 
@@ -110,16 +110,12 @@ class _Made(NamedTuple):
     least: int  #: width below which a number would be cut, or a word folded
     full: int
 
-    @property
-    def has_any(self) -> bool:
-        """Whether any of its cells says anything."""
-        return not self.cells or any(self.cells)
-
 
 def _make(column: Column, values: Sequence[Cell]) -> _Made:
     heading = column.heading.split(" ") if column.unit else [column.heading]
     if column.unit is None:
-        cells = [one if isinstance(one, Text) else cell(_text(one)) for one in values]
+        texts = ["" if one is None else one for one in values]
+        cells = [one if isinstance(one, Text) else cell(str(one)) for one in texts]
     else:
         known = [abs(one) for one in values if isinstance(one, float | int) and math.isfinite(one)]
         unit = column.unit(max(known, default=0.0))
@@ -131,10 +127,6 @@ def _make(column: Column, values: Sequence[Cell]) -> _Made:
         words = [Text(word).cell_len for one in cells for word in one.plain.split()]
         least = max([*map(len, heading), *(min(word, _WORD_MAX) for word in words)])
     return _Made(column, heading, cells, least, full)
-
-
-def _text(value: str | float | None) -> str:
-    return "" if value is None else str(value)
 
 
 def _number(value: Cell, unit: Unit) -> Text:

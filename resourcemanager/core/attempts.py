@@ -1,10 +1,9 @@
 """The life of tasks and attempts: success, failure, kill, loss, and what follows from each.
 
-A task is pending, running (it has live attempts and no winner) or done (it has a winner).  A done
-task becomes pending again when its output is lost and somebody still needs it.  Where the copies
-policy wants to choose, an output is kept until it is taken; so that no job waits for a policy, what
-is kept of a task is taken once its last live attempt has ended, all that is kept of a stage when
-nothing of it is pending or running.
+A done task becomes pending again when its output is lost and somebody still needs it.  Where the
+copies policy wants to choose, an output is kept until it is taken; so that no job waits for a
+policy, what is kept of a task is taken once its last live attempt has ended, all that is kept of a
+stage when nothing of it is pending or running.
 
 Never here: which task runs where (``offers.py``), when a job is over (``joblife.py``).
 """
@@ -63,11 +62,7 @@ class Attempts:
     """Handles what happens to attempts."""
 
     def __init__(
-        self,
-        state: ClusterState,
-        shuffle: Shuffle,
-        jobs: JobLife,
-        launches: Launches,
+        self, state: ClusterState, shuffle: Shuffle, jobs: JobLife, launches: Launches
     ) -> None:
         self._state = state
         self._shuffle = shuffle
@@ -82,13 +77,11 @@ class Attempts:
         self._known(event.attempt)
 
     def progressed(self, event: AttemptProgressed) -> None:
-        """It reports how far it is."""
         attempt = self._note_progress(event.attempt, event.progress)
         if attempt is not None and attempt.state != "reserved":
             self._state.policies.notify("attempt_progressed", attempt)
 
     def all_progressed(self, event: AttemptsProgressed) -> None:
-        """They report how far they are."""
         for attempt, progress in event.reports:
             self._note_progress(attempt, progress)
 
@@ -111,15 +104,13 @@ class Attempts:
             self._state.policies.notify("attempt_ready", attempt)
 
     def succeeded(self, event: AttemptSucceeded) -> None:
-        """It did its task."""
         attempt = self._known(event.attempt)
         if attempt is None:
             return
         if attempt.state == "reserved":
             raise PeerError(f"{attempt.id} succeeded without an order to begin")
         task, stage = attempt.task, attempt.task.stage
-        refused = _why_refused(event, task)
-        if refused:
+        if refused := _why_refused(event, task):
             self.failed(AttemptFailed(attempt=event.attempt, reason=refused))
             return
         stage.job.record.computed_s += event.computed_s
@@ -141,7 +132,6 @@ class Attempts:
             self._win(attempt)
 
     def failed(self, event: AttemptFailed) -> None:
-        """It ended without its result."""
         attempt = self._known(event.attempt)
         if attempt is None:
             return
@@ -161,7 +151,6 @@ class Attempts:
             self._requeue(attempt.task)
 
     def killed(self, event: AttemptKilled) -> None:
-        """It ended by an order."""
         attempt = self._known(event.attempt)
         if attempt is not None and attempt.state == "reserved":
             self._end_reservation(attempt, "killed")
@@ -181,7 +170,7 @@ class Attempts:
             self._state.review_readers(stage)
         for stage in job.reduces:
             if stage.live:
-                self._shuffle.review(stage)
+                self._shuffle.begin_to_fetch(stage)
         self._state.make_due(job)
 
     # Outputs that are kept -----------------------------------------------------------------------
@@ -207,7 +196,6 @@ class Attempts:
         return taken
 
     def _keep(self, attempt: Attempt, event: AttemptSucceeded) -> None:
-        """The attempt did its task; its output waits to be taken."""
         task = attempt.task
         attempt.success = event
         task.kept += (attempt,)
@@ -269,11 +257,10 @@ class Attempts:
 
     def fetch_failed(self, event: FlowFailed) -> None:
         """A fetch broke off; output that can't be had mostly counts as a failure of who made it."""
-        known = self._shuffle.reader_of(event.flow)
-        if known is None:
+        broken = self._shuffle.failed(event)
+        if broken is None:
             return
-        lost, to_blame = self._shuffle.failed(event)
-        reader, node = known
+        reader, node, lost, to_blame = broken
         for output in lost:
             self._lose_output(output)
             if to_blame and output.task.stage.job.state == "running":
@@ -321,7 +308,6 @@ class Attempts:
             self._state.make_due(job)
 
     def _avoid(self, job: Job, node: Node) -> None:
-        """Offer the job no slots of the node, and have none reserved for it there."""
         job.avoid[node.id] = None
         for attempt in list(node.reserved.values()):
             if attempt.task.stage.job is job:
@@ -355,19 +341,15 @@ class Attempts:
             self._requeue(attempt.task)
 
     def _end(self, attempt: Attempt, event: str) -> None:
-        """The attempt does not hold its slot any more, since it is ``event``."""
         attempt.move(event)
         self._shuffle.stop(attempt)
         self._state.release(attempt)
-        attempt.reader = None  # it may be large
 
     def _end_reservation(self, attempt: Attempt, event: str) -> None:
-        """The attempt has ended without a slot, since it is ``event``."""
         self._shuffle.stop(attempt)
         self._state.end_reservation(attempt, event)
 
     def _win(self, attempt: Attempt) -> None:
-        """The attempt's output is the task's."""
         task, stage = attempt.task, attempt.task.stage
         task.winner = attempt
         task.move("won by an attempt")
@@ -436,20 +418,18 @@ class Attempts:
                 self._lose_output(output)
 
     def _lose_output(self, attempt: Attempt) -> None:
-        """The attempt's output can't be read any more."""
         attempt.move("without its output")
         self._shuffle.output_lost(attempt)
         task, stage = attempt.task, attempt.task.stage
         if stage.job.state != "running" or task.winner is not attempt:
             return
-        if any(_is_to_fetch(reader, task) for reader in stage.readers):
+        if any(self._shuffle.is_to_fetch(reader, task) for reader in stage.readers):
             self._launches.run_again(task)
         else:
             stage.unreadable[task.index] = task
 
 
 def _why_refused(event: AttemptSucceeded, task: Task) -> str:
-    """Why what an attempt reports can't be; "" if it can."""
     stage, record = task.stage, task.stage.job.record
     partitions, shuffle_bytes = len(event.partition_bytes), sum(event.partition_bytes)
     if partitions != stage.partitions:
@@ -463,14 +443,3 @@ def _why_refused(event: AttemptSucceeded, task: Task) -> str:
     if name is not None and not task.counted:
         return f"counter {name} of the job's tasks: {COUNTED_TOO_FAR}"
     return ""
-
-
-def _is_to_fetch(stage: Stage, task: Task) -> bool:
-    """Whether an attempt of a reading stage has yet to fetch ``task``'s output, each for itself.
-
-    Whatever a pending task has reserved and fetched may be withdrawn.  O(slots the stage holds).
-    """
-    if stage.pending.count:
-        return True
-    readers = [attempt.reader for attempt in stage.live.values() if not attempt.killing]
-    return any(each is None or not each.has(task.stage.name, task.index) for each in readers)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from operator import attrgetter
 from random import Random
+
+import msgspec
 
 from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, StageId, TaskId, job_of
 from railyard.cluster.messages import DiscardJob, KillAttempt
@@ -21,68 +23,17 @@ from railyard.netemu.model.network import LinkState, Network, links_as_stated
 from railyard.resourcemanager.core.jobs import Attempt, Job, Node, Position, Stage, Task
 from railyard.resourcemanager.core.policies import Observer, Policies
 from railyard.resourcemanager.core.records import JobRecord
-from railyard.resourcemanager.interface.events import DataBlock
 from railyard.resourcemanager.interface.recipe import Option, Recipe
 
 
-class InputBlock:
+class InputBlock(msgspec.Struct, eq=False):
     """A block of a file."""
 
-    __slots__ = ("moving_from", "moving_to", "nodes", "size_bytes", "stored_offset")
-
-    def __init__(self, block: DataBlock) -> None:
-        self.stored_offset = block.stored_offset  #: of its first byte in the file
-        self.size_bytes = block.size_bytes
-        self.nodes = block.nodes  #: nodes with a replica, sorted
-        self.moving_to: NodeId | None = None  #: where a ``MoveBlock`` that has not ended takes it
-        self.moving_from: NodeId | None = None  #: and from where; None = the block store decides
-
-
-class StoredData:
-    """{path: blocks} of all files that jobs read, as the block store reported last.
-
-    Known only where a policy uses them (``Policy.uses_data``).  A block's node may be lost since.
-    """
-
-    def __init__(self) -> None:
-        self._files: dict[str, list[InputBlock]] = {}
-
-    @property
-    def files(self) -> Mapping[str, Sequence[InputBlock]]:
-        """{path: its blocks, in order}."""
-        return self._files
-
-    def block(self, path: str, number: int) -> InputBlock | None:
-        """A file's block; None if there is none."""
-        blocks = self._files.get(path, [])
-        return blocks[number] if 0 <= number < len(blocks) else None
-
-    def is_next(self, path: str, first: int) -> bool:
-        """Whether blocks from number ``first`` on begin a file anew, or go on where it ends."""
-        return first in (0, len(self._files.get(path, ())))
-
-    def put(self, path: str, first: int, blocks: Sequence[DataBlock]) -> None:
-        """Note blocks of a file from number ``first`` on; 0 replaces all that were known.
-
-        Moves under way go on: the number of a block says which it is.
-        """
-        before = self._files.get(path, []) if first == 0 else []
-        known = self._files.setdefault(path, [])
-        if first == 0:
-            known = self._files[path] = []
-        for number, block in enumerate(blocks):
-            known.append(InputBlock(block))
-            if number < len(before):
-                known[-1].moving_to = before[number].moving_to
-                known[-1].moving_from = before[number].moving_from
-
-    def differs(self, path: str, blocks: Sequence[DataBlock]) -> bool:
-        """Whether a file's blocks are others than those known, or elsewhere.  O(blocks)."""
-        known = self._files.get(path, ())
-        return len(known) != len(blocks) or any(
-            (a.stored_offset, a.size_bytes, a.nodes) != (b.stored_offset, b.size_bytes, b.nodes)
-            for a, b in zip(known, blocks, strict=True)
-        )
+    stored_offset: int  #: of its first byte in the file
+    size_bytes: int
+    nodes: tuple[NodeId, ...]  #: nodes with a replica, sorted
+    moving_to: NodeId | None = None  #: where a ``MoveBlock`` that has not ended takes it
+    moving_from: NodeId | None = None  #: and from where; None = the block store decides
 
 
 class SlotHistory:
@@ -133,8 +84,10 @@ class ClusterState:
         self.attempts: dict[AttemptId, Attempt] = {}  #: every attempt that holds a slot
         self.reserved: dict[AttemptId, Attempt] = {}  #: every reservation
         self.keeping: dict[StageId, Stage] = {}  #: stages with tasks whose outputs are kept
-        self.stored = StoredData()
         self.uses_data = recipe.uses_data  #: whether a policy looks at ``data``
+        #: {path: blocks} of files that jobs read, as the block store reported last, if any policy
+        #: uses them; a block's node may be lost since
+        self.data: dict[str, list[InputBlock]] = {}
         self.uses_forecasts = recipe.uses_forecasts  #: else policies get none, whoever sends them
         self.commands: list[Command] = []  #: those that the event at hand has led to so far
         self.emit = self.commands.append  #: add a command
@@ -153,13 +106,7 @@ class ClusterState:
 
     @property
     def held(self) -> int:
-        """Slots that attempts hold."""
         return len(self.attempts)
-
-    @property
-    def data(self) -> Mapping[str, Sequence[InputBlock]]:
-        """{path: blocks} of files that jobs read."""
-        return self.stored.files
 
     # Nodes and slots -----------------------------------------------------------------------------
     def add_node(self, node: NodeId, rack: RackId, slots: int) -> Node:
@@ -227,7 +174,6 @@ class ClusterState:
         self.touched[job.id] = job
 
     def release(self, attempt: Attempt) -> None:
-        """Take the attempt's slot back."""
         task, node, name = attempt.task, attempt.node, attempt.id
         stage = task.stage
         job = stage.job
@@ -269,7 +215,6 @@ class ClusterState:
         """A reservation has ended without a slot, since it is ``event``; its fetches have, too."""
         attempt.move(event)
         attempt.ended_s = self.now_s
-        attempt.reader = None
         self._forget_reservation(attempt)
         job = attempt.task.stage.job
         if job.state == "running":

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from railyard.cluster.errors import InvariantError, PeerError
-from railyard.cluster.ids import CoflowId, FlowId, JobId, NodeId, TaskId, job_of
+from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages import (
     AttemptFailed,
     AttemptKilled,
@@ -41,16 +41,11 @@ from railyard.resourcemanager.core.files import Moves, data_stored, place_data
 from railyard.resourcemanager.core.joblife import OUTAGE, JobLife
 from railyard.resourcemanager.core.jobs import Node
 from railyard.resourcemanager.core.launches import Launches
-from railyard.resourcemanager.core.offers import Offers, explain, why_waiting
+from railyard.resourcemanager.core.offers import Offers
 from railyard.resourcemanager.core.policies import Observer
 from railyard.resourcemanager.core.proposals import Proposals
 from railyard.resourcemanager.core.records import JobRecord
-from railyard.resourcemanager.core.shuffling.fetches import (
-    CancelFetch,
-    Fetch,
-    FetchesEnded,
-    StartFetches,
-)
+from railyard.resourcemanager.core.shuffling.fetches import CancelFetch, FetchesEnded, StartFetches
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.interface.commands import MoveBlock
 from railyard.resourcemanager.interface.events import (
@@ -69,8 +64,6 @@ from railyard.resourcemanager.interface.recipe import Option, Recipe
 
 #: Events kept, about how many commands with them at most, and lines shown of them.
 _EVENTS_KEPT, _COMMANDS_KEPT, _SHOWN = 1000, 2000, 8
-#: Counting goes through all events: it is done once so many more may have come.
-_COUNTED_AFTER = 1000
 #: Commands are counted only after an event that has led to more than so many, as few do.
 _FEW_COMMANDS = 30
 
@@ -94,13 +87,13 @@ class Core:
     ) -> None:
         self.state = ClusterState(topology, recipe, options or {}, seed)  #: to be read only
         self.history = History()  #: to be read only
-        self._shuffle = Shuffle(self.state, compile_loops=compile_loops)
-        self._jobs = JobLife(self.state, self._shuffle, records_kept)
-        launches = Launches(self.state, self._shuffle)
-        self._attempts = Attempts(self.state, self._shuffle, self._jobs, launches)
+        self.shuffle = Shuffle(self.state, compile_loops=compile_loops)  #: to be read only
+        self._jobs = JobLife(self.state, self.shuffle, records_kept)
+        launches = Launches(self.state, self.shuffle)
+        self._attempts = Attempts(self.state, self.shuffle, self._jobs, launches)
         moves = Moves(self.state)
         self._proposals = Proposals(self.state, launches, self._attempts, moves)
-        self._offers = Offers(self.state, launches, self._attempts, self._proposals)
+        self._offers = Offers(self.state, self.shuffle, launches, self._attempts, self._proposals)
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
@@ -126,8 +119,8 @@ class Core:
             AttemptSucceeded: self._attempts.succeeded,
             AttemptFailed: self._attempts.failed,
             AttemptKilled: self._attempts.killed,
-            FlowFinished: self._shuffle.finished,
-            FetchesEnded: self._shuffle.ended,
+            FlowFinished: self.shuffle.finished,
+            FetchesEnded: self.shuffle.ended,
             FlowFailed: self._attempts.fetch_failed,
         }
 
@@ -138,12 +131,12 @@ class Core:
         event that can't be true, and then nothing has changed; ``InvalidDecision`` when a policy
         proposes what can't be, and then this core is of no more use.
         """
-        self._shuffle.by_name = True
+        self.shuffle.by_name = True
         return self._handle(event, now_s)
 
     def handle_together(self, event: Event, now_s: float) -> list[Command]:
-        """The same, with orders about many fetches in one (``shuffling.messages``)."""
-        self._shuffle.by_name = False
+        """The same, with orders about many fetches in one (``shuffling/fetches.py``)."""
+        self.shuffle.by_name = False
         return self._handle(event, now_s)
 
     def _handle(self, event: Event, now_s: float) -> list[Command]:
@@ -164,7 +157,7 @@ class Core:
                 self._proposals.keep_promises()
             self._offers.make()
         except InvariantError as error:
-            self.history.add_to(error)
+            error.add_events(self.history.about(error.about))
             raise
         if len(commands) > _FEW_COMMANDS:
             self.history.shorten()
@@ -174,23 +167,8 @@ class Core:
     @property
     def records(self) -> Mapping[JobId, JobRecord]:
         """Each job's record, in the order of submission."""
-        self._shuffle.count_all()
+        self.shuffle.count_all()
         return self.state.records
-
-    @property
-    def fetches(self) -> Mapping[FlowId, Fetch]:
-        """The fetches under way.  O(fetches)."""
-        return self._shuffle.all_fetches()
-
-    @property
-    def shuffle(self) -> Shuffle:
-        """All shuffles, to be read only."""
-        return self._shuffle
-
-    @property
-    def open_coflows(self) -> list[CoflowId]:
-        """The coflows that were opened and not closed."""
-        return self._shuffle.open_coflows
 
     @property
     def moves(self) -> list[MoveBlock]:
@@ -205,14 +183,6 @@ class Core:
     def observe(self, observer: Observer) -> None:
         """Have ``observer`` called with policies' answers and proposals from now on."""
         self.state.observers.append(observer)
-
-    def why_waiting(self, task: TaskId) -> str:
-        """Why a pending task has no slot, in a few words."""
-        return why_waiting(self.state, self._task(task))
-
-    def explain(self, task: TaskId, now_s: float) -> str:
-        """Why a task waits: since when, its job's place in the order, its policy's answer."""
-        return explain(self.state, self._task(task), now_s)
 
     # Nodes ---------------------------------------------------------------------------------------
     def _node_joined(self, event: NodeJoined) -> None:
@@ -284,40 +254,27 @@ class Core:
             raise PeerError(f"there is no living node {name}")
         return node
 
-    def _task(self, task: TaskId) -> Any:
-        job = self.state.jobs.get(job_of(task))
-        found = None if job is None else job.task(task)
-        if found is None:
-            raise PeerError(f"there is no task {task} of a job that runs")
-        return found
-
 
 class History:
     """The last events, with the commands that they led to, for the text of errors."""
 
     def __init__(self) -> None:
         self._entries: deque[tuple[float, Event, Sequence[Command]]] = deque(maxlen=_EVENTS_KEPT)
-        self._uncounted = 0  #: commands of such events since all were counted last
         #: remember an event, its time and its commands, which may still grow
         self.add = self._entries.append
 
     def shorten(self) -> None:
         """Forget old events, since the last one has led to more than few commands."""
         entries = self._entries
-        self._uncounted += len(entries[-1][2])
-        if self._uncounted <= _COUNTED_AFTER:
-            return
-        self._uncounted = 0
         many = sum([len(commands) for _, _, commands in entries])
         while many > _COMMANDS_KEPT and len(entries) > 1:
             many -= len(entries.popleft()[2])
 
-    def add_to(self, error: InvariantError) -> None:
-        """Add the last events that touched what an error is about; all, if it names nothing."""
-        error.add_events(self.about(error.about))
-
     def about(self, names: Iterable[str]) -> list[str]:
-        """The last events that touched any of these nodes, jobs or tasks, a line each, in order."""
+        """The last events that touched any of these nodes, jobs or tasks, a line each, in order.
+
+        All, if nothing is named.
+        """
         is_about = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names)).search
         lines: list[str] = []
         for now_s, event, commands in reversed(self._entries):

@@ -13,6 +13,7 @@ Never here: which task runs where.
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Sequence
 
 import msgspec
@@ -27,6 +28,7 @@ from railyard.resourcemanager.interface.commands import MoveBlock, PlaceData
 from railyard.resourcemanager.interface.decisions import MoveInput
 from railyard.resourcemanager.interface.events import (
     DataAnnounced,
+    DataBlock,
     DataStored,
     InputMoved,
     InputNotMoved,
@@ -113,16 +115,32 @@ def place_data(state: ClusterState, data: DataAnnounced) -> None:
 
 
 def data_stored(state: ClusterState, event: DataStored) -> None:
-    """Note where blocks of a file are.  Raises ``PeerError`` if those before them are not known."""
-    if not state.stored.is_next(event.path, event.first):
-        known = len(state.data.get(event.path, ()))
-        raise PeerError(f"{event.path}: first = {event.first}: need 0 or {known}, the next block")
-    state.stored.put(event.path, event.first, event.blocks)
+    """Note where blocks of a file are; ``first`` = 0 replaces all that were known.
+
+    Moves under way go on: the number of a block says which it is.  Raises ``PeerError`` if the
+    blocks before these are not known.
+    """
+    before, first = state.data.get(event.path, []), event.first
+    if first not in (0, len(before)):
+        raise PeerError(f"{event.path}: first = {first}: need 0 or {len(before)}, the next block")
+    blocks = [InputBlock(*msgspec.structs.astuple(block)) for block in event.blocks]
+    for known, block in zip(before[first:], blocks, strict=False):
+        block.moving_to, block.moving_from = known.moving_to, known.moving_from
+    state.data[event.path] = before[:first] + blocks
     state.policies.notify("data_stored", event.path, event.jobs)
 
 
-#: {(path, offset in stored bytes): (stage, number) of the tasks that read the block there}
-_Readers = dict[tuple[str, int], list[tuple[Stage, int]]]
+def is_stored(state: ClusterState, path: str, blocks: Sequence[DataBlock]) -> bool:
+    """Whether these are the blocks of a file that are known, and where they are.  O(blocks)."""
+    known = [
+        DataBlock(each.stored_offset, each.size_bytes, each.nodes)
+        for each in state.data.get(path, ())
+    ]
+    return known == list(blocks)
+
+
+#: {(path, offset in stored bytes): (stage, number) of the tasks that read that block alone}
+_Readers = defaultdict[tuple[str, int], list[tuple[Stage, int]]]
 
 
 class Moves:
@@ -137,22 +155,15 @@ class Moves:
         self._readers: dict[JobId, _Readers] = {}  #: of jobs that run; made when it is needed
 
     def move(self, proposal: MoveInput) -> None:
-        """Have a block moved."""
         state = self._state
-        block = state.stored.block(proposal.path, proposal.block)
+        block = self._block(proposal.path, proposal.block)
         wrong = self._why_not(proposal, block)
         if wrong or block is None:
             what = f"proposed to move block {proposal.block} of {proposal.path} to {proposal.node}"
             raise state.policies.invalid("data", what, wrong, proposal.path, proposal.node)
         block.moving_to, block.moving_from = proposal.node, proposal.source
-        state.emit(
-            MoveBlock(
-                path=proposal.path,
-                block=proposal.block,
-                node=proposal.node,
-                source=proposal.source,
-            )
-        )
+        path, number, node, source, _ = msgspec.structs.astuple(proposal)
+        state.emit(MoveBlock(path=path, block=number, node=node, source=source))
 
     def moved(self, event: InputMoved) -> None:
         """A block is where it was to go.  Raises ``PeerError`` if there is no such block."""
@@ -169,7 +180,6 @@ class Moves:
 
     # ---------------------------------------------------------------------------------------------
     def _why_not(self, proposal: MoveInput, block: InputBlock | None) -> str:
-        """Why the block can't be moved; "" if it can."""
         if block is None:
             known = len(self._state.data.get(proposal.path, ()))
             return f"{known} blocks of it are known"
@@ -187,32 +197,29 @@ class Moves:
         return ""
 
     def _ended(self, path: str, number: int) -> InputBlock:
-        """The block of a move that has ended."""
-        block = self._state.stored.block(path, number)
+        block = self._block(path, number)
         if block is None:
             raise PeerError(f"{path}: there is no block {number} that could have been moved")
         block.moving_to = block.moving_from = None
         return block
+
+    def _block(self, path: str, number: int) -> InputBlock | None:
+        blocks = self._state.data.get(path, [])
+        return blocks[number] if 0 <= number < len(blocks) else None
 
     def _renew(self, job: Job, path: str, block: InputBlock) -> None:
         """Let the tasks of a job that read a block look for it where it is now."""
         if job.id not in self._readers:
             for ended in [other for other in self._readers if other not in self._state.jobs]:
                 del self._readers[ended]
-            self._readers[job.id] = _readers_of(job)
+            readers = self._readers[job.id] = defaultdict(list)
+            for stage in job.maps:
+                for index, task in enumerate(stage.plan.inputs):
+                    if len(task.splits) == 1:
+                        [split] = task.splits
+                        readers[split.path, split.stored_offset].append((stage, index))
         for stage, index in self._readers[job.id].get((path, block.stored_offset), ()):
             place = msgspec.structs.replace(stage.pending.input(index), nodes=block.nodes)
             stage.pending.renew(index, place)
             if index in stage.pending:
                 self._state.make_due(job)
-
-
-def _readers_of(job: Job) -> _Readers:
-    """The tasks of a job that read a single block, by that block.  O(tasks)."""
-    readers: _Readers = {}
-    for stage in job.maps:
-        for index, task in enumerate(stage.plan.inputs):
-            if len(task.splits) == 1:
-                [split] = task.splits
-                readers.setdefault((split.path, split.stored_offset), []).append((stage, index))
-    return readers

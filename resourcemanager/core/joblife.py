@@ -55,7 +55,6 @@ class JobLife:
         state.make_due(job)
 
     def killed(self, event: JobKilled) -> None:
-        """End a job because somebody wants that."""
         job = self._state.jobs.get(event.job)
         if job is None:
             known = event.job in self._state.records
@@ -78,19 +77,16 @@ class JobLife:
         self._state.emit(commit_order(job))
 
     def committed(self, event: JobCommitted) -> None:
-        """The job's output is in its place."""
         job = self._committing(event.job)
         job.move("committed")
         self._end(job, "")
 
     def commit_failed(self, event: JobCommitFailed) -> None:
-        """The job's output could not be put in its place."""
         job = self._committing(event.job)
         job.move("not committed")
         self._end(job, f"its output could not be committed: {event.reason}")
 
     def fail(self, job: Job, reason: str) -> None:
-        """End a running job without its result."""
         if job.state == "running":
             job.move("given up")
             self._stop_all(job, "the job failed")
@@ -122,7 +118,6 @@ class JobLife:
             state.emit(SetTimer(timer=OUTAGE, at_s=due_s))
 
     def _fails_s(self, job: Job) -> float:
-        """When a job has waited for a node for too long."""
         return max(job.submitted_s, self._state.empty_since_s or 0.0) + self._without_nodes_s
 
     # ---------------------------------------------------------------------------------------------

@@ -9,8 +9,7 @@ Never here: decisions.  Only the core's own parts (``offers``, ``attempts``, ``s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -23,38 +22,6 @@ from railyard.resourcemanager.interface.decisions import Pass, Wait
 from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput
 from railyard.resourcemanager.interface.forecast import Forecast
 from railyard.resourcemanager.interface.views import Level, SlotView
-
-
-class ReaderRows(Protocol):
-    """The fetches of a stage's readers; see ``shuffling/fetches.py``."""
-
-    def missing(self, reader: int) -> int:
-        """How many tasks' outputs have not arrived yet."""
-
-    def fetched(self, reader: int) -> Mapping[str, int]:
-        """{Stage read: bit set of the tasks with output that has arrived}."""
-
-
-class Reader(msgspec.Struct, frozen=True, eq=False):
-    """How far a reduce attempt's fetching is."""
-
-    rows: ReaderRows
-    number: int  #: among the readers of its stage
-
-    @property
-    def missing(self) -> int:
-        """How many tasks' outputs have not arrived yet."""
-        return self.rows.missing(self.number)
-
-    @property
-    def fetched(self) -> Mapping[str, int]:
-        """{Stage read: bit set of the tasks with output that has arrived}.  O(outputs)."""
-        return self.rows.fetched(self.number)
-
-    def has(self, stage: str, index: int) -> bool:
-        """Whether the output of a task of a stage that it reads has arrived."""
-        return bool(self.fetched[stage] >> index & 1)
-
 
 #: A node's position in the round of offers: its place among its rack's nodes, as they joined, then
 #: the length and the text of its rack's name.
@@ -98,7 +65,6 @@ class Node(msgspec.Struct, eq=False):
 
     @property
     def held(self) -> int:
-        """Slots that its attempts hold."""
         return len(self.attempts)
 
 
@@ -110,11 +76,10 @@ class Attempt(msgspec.Struct, eq=False):
 
     id: AttemptId
     task: Task
-    number: int
     node: Node
     level: Level
     launched_s: float
-    reader: Reader | None  #: how far its fetches are, if its stage reads others
+    reader: int | None = None  #: its number in the shuffle of its stage, if that reads others
     ended_s: float | None = None
     progress: float = 0.0
     state: str = "running"  #: see ``lifecycles.ATTEMPT``
@@ -128,17 +93,14 @@ class Attempt(msgspec.Struct, eq=False):
     success: AttemptSucceeded | None = None  #: what it reported, as long as its output is kept
 
     def move(self, event: str) -> None:
-        """Change its state, as the table says."""
         self.state = ATTEMPT.after(self.state, event, self.id)
 
     @property
     def holds_slot(self) -> bool:
-        """Whether it holds a slot of its node."""
         return self.state in ("running", "ending")
 
     @property
     def output_lost(self) -> bool:
-        """Whether its shuffle output can't be read any more."""
         return self.state == "output lost"
 
 
@@ -188,7 +150,6 @@ class Task(msgspec.Struct, eq=False):
             setattr(stage, after, getattr(stage, after) + 1)
 
     def leave(self) -> None:
-        """It is not needed any more."""
         self.move("not needed")
         self.drop_kept()
         self.stage.reruns.pop(self.index, None)
@@ -235,7 +196,7 @@ class Stage:
         self.reserved: dict[AttemptId, Attempt] = {}  #: its reservations, as they were made
         self.progress_sum = 0.0  #: progress of its live attempts, added up
         self.open = not reads  #: whether its tasks may ask for slots
-        #: if it reads others: how many slots its attempts may hold; see ``limits.py``
+        #: if it reads others: how many slots its attempts may hold
         self.limit: float = 0
         #: pending tasks that ran before, of a stage that others read: these may wait already
         self.reruns: dict[int, Task] = {}
@@ -261,7 +222,6 @@ class Stage:
 
     @property
     def held(self) -> int:
-        """Slots that its attempts hold."""
         return len(self.live)
 
     def leave_all(self) -> None:
@@ -276,15 +236,11 @@ class Stage:
 
         None if it would only wait: what it reads has pending tasks and not one slot.
         """
-        if not self.reads or not self.open or not self.pending.count:
+        if not self.reads or not self.open or len(self.live) >= self.limit:
             return None
-        for source in self.reads:
-            if source.pending.count and not source.live:  # it is ``stuck``
-                return None
-        return None if len(self.live) >= self.limit else self.first_pending()
+        return None if any(map(stuck, self.reads)) else self.first_pending()
 
     def first_pending(self) -> Task | None:
-        """Its first pending task."""
         index = self.pending.first()
         return None if index is None else self.tasks[index]
 
@@ -316,7 +272,6 @@ class Job:
         self.blame: dict[NodeId, int] = {}  #: failures of its attempts on each node
         #: living nodes with so many that it is not offered their slots; at most a third of all
         self.avoid: dict[NodeId, None] = {}
-        self.at_risk_since_s: float | None = None  #: since when it is ``starved``
         self.answer: Wait | Pass | None = None  #: why the tasks policy last left a slot free
         self.wake_s: float | None = None  #: when it wants to be asked again
         self.record = JobRecord(
@@ -332,11 +287,9 @@ class Job:
         )
 
     def move(self, event: str) -> None:
-        """Change its state, as the table says."""
         self.state = JOB.after(self.state, event, self.id)
 
     def task(self, task: TaskId) -> Task | None:
-        """The task of that name; None if there is none."""
         name = task.split(".", 1)[1]
         letters = name.rstrip("0123456789")
         stage = self.stages.get(letters)
@@ -364,10 +317,6 @@ class Job:
     def closest_pending_map(self, slot: SlotView) -> tuple[Task | None, Level]:
         """The pending map with its input nearest to the slot, and how near that is."""
         best: tuple[Task | None, Level] = (None, "anywhere")
-        if len(self.maps) == 1:  # as mostly
-            (stage,) = self.maps
-            index, level = stage.pending.closest(slot.id, slot.rack)
-            return best if index is None else (stage.tasks[index], level)
         for stage in self.maps:
             index, level = stage.pending.closest(slot.id, slot.rack)
             if index is not None and (best[0] is None or _NEARNESS[level] < _NEARNESS[best[1]]):
@@ -375,6 +324,11 @@ class Job:
         return best
 
     # What the core asks --------------------------------------------------------------------------
+    def first_pending(self) -> Task | None:
+        """The first pending task of its first stage with any."""
+        pending = (stage.first_pending() for stage in self.stages.values())
+        return next(filter(None, pending), None)
+
     @property
     def nearness(self) -> Callable[[SlotView], Level]:
         """A function that says how near to a slot ``closest_pending_map`` is."""
@@ -397,20 +351,13 @@ class Job:
 
     def has_ready_tasks(self) -> bool:
         """Whether it has pending tasks in stages that may ask for slots."""
-        if self.state == "running":
-            for stage in self.stages.values():
-                if stage.open and stage.pending.count:
-                    return True
-        return False
+        return self.state == "running" and any(
+            stage.open and stage.pending.count for stage in self.stages.values()
+        )
 
     def starved(self) -> bool:
         """Whether its reduces hold slots, waiting for tasks none of which has a slot."""
-        for stage in self.reduces:
-            if stage.live:
-                for source in stage.reads:
-                    if source.pending.count and not source.live:  # it is ``stuck``
-                        return True
-        return False
+        return any(stage.live and any(map(stuck, stage.reads)) for stage in self.reduces)
 
 
 def stuck(stage: Stage) -> bool:

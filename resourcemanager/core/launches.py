@@ -5,13 +5,12 @@ Never here: which task is launched where (``offers.py``), how an attempt ends (`
 
 from __future__ import annotations
 
-from railyard.cluster.ids import AttemptId, attempt_id
+from railyard.cluster.ids import attempt_id
 from railyard.cluster.messages import BeginAttempt, LaunchAttempt, TaskSpec
 from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.files import attempt_file, racks_for, success_file
 from railyard.resourcemanager.core.jobs import Attempt, Node, Stage, Task
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
-from railyard.resourcemanager.interface.views import Level
 
 
 class Launches:
@@ -21,16 +20,12 @@ class Launches:
         self._state = state
         self._shuffle = shuffle
 
-    def launch_copy(self, task: Task, node: Node) -> Attempt:
-        """Run one more attempt of a running task in a free slot."""
-        return self.launch(task, node, task.stage.pending.level(task.index, node.id, node.rack))
-
-    def launch(self, task: Task, node: Node, level: Level) -> Attempt:
+    def launch(self, task: Task, node: Node) -> None:
         """Run an attempt of a pending or, as a copy, of a running task in a free slot."""
         state, stage = self._state, task.stage
         job, record = stage.job, stage.job.record
         begun = None if task.reserved is None else self._begin(task.reserved, node)
-        attempt = begun or self._new(task, node, level)
+        attempt = begun or self._new(task, node)
         if task.state != "pending":
             attempt.copy = True
             record.copies += 1
@@ -59,21 +54,17 @@ class Launches:
         if not stage.pending.count:
             state.review_readers(stage)
             state.review_wants(job)
-        return attempt
 
     def reserve(self, task: Task, node: Node) -> None:
         """Have an attempt of a pending task read on a node, without a slot."""
-        state, stage = self._state, task.stage
-        level = stage.pending.level(task.index, node.id, node.rack)
-        attempt = self._new(task, node, level)
+        attempt = self._new(task, node)
         attempt.state = "reserved"
-        state.reserve(attempt)
-        state.emit(launch_order(attempt))
-        if stage.reads:
+        self._state.reserve(attempt)
+        self._state.emit(launch_order(attempt))
+        if task.stage.reads:
             self._shuffle.reader_launched(attempt)
 
     def withdraw(self, attempt: Attempt, reason: str) -> None:
-        """End a reservation, with its fetches."""
         self._shuffle.stop(attempt)
         self._state.withdraw(attempt, reason)
 
@@ -120,45 +111,33 @@ class Launches:
         self.withdraw(reservation, f"its task is launched on {node.id}")
         return None
 
-    def _new(self, task: Task, node: Node, level: Level) -> Attempt:
-        number, stage = task.launches, task.stage
+    def _new(self, task: Task, node: Node) -> Attempt:
+        name, stage = attempt_id(task.id, task.launches), task.stage
         task.launches += 1
-        return Attempt(
-            attempt_id(task.id, number),
-            task,
-            number,
-            node,
-            level,
-            self._state.now_s,
-            self._shuffle.new_reader(task, node) if stage.reads else None,
-        )
+        level = stage.pending.level(task.index, node.id, node.rack)
+        return Attempt(name, task, node, level, self._state.now_s)
 
 
 def launch_order(attempt: Attempt) -> LaunchAttempt:
     """The order to launch an attempt, in a slot or, if it is a reservation, without one."""
-    spec = _spec(attempt.task, attempt.id)
-    begins = attempt.state != "reserved"
-    return LaunchAttempt(attempt=attempt.id, node=attempt.node.id, task=spec, begins=begins)
-
-
-def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
-    """The task as its attempt needs to know it."""
-    stage, index = task.stage, task.index
+    task, stage, index = attempt.task, attempt.task.stage, attempt.task.index
     submission = stage.job.submission
     writes = bool(submission.output_path) and not stage.readers
-    return TaskSpec(
+    spec = TaskSpec(
         stage=stage.name,
         index=index,
         splits=task.input.splits,
         reads=stage.plan.reads,
         inputs=stage.inputs,
         partitions=stage.partitions,
-        output_path=attempt_file(submission, attempt, stage.name, index) if writes else "",
+        output_path=attempt_file(submission, attempt.id, stage.name, index) if writes else "",
         success_path=success_file(submission.output_path) if writes else "",
         output_owner=submission.output_owner,
         output_replication=submission.output_replication,
         output_racks=racks_for(submission, index) if writes else (),
     )
+    begins = attempt.state != "reserved"
+    return LaunchAttempt(attempt=attempt.id, node=attempt.node.id, task=spec, begins=begins)
 
 
 def fetched_bytes(attempt: Attempt) -> int:

@@ -20,6 +20,7 @@ from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.jobs import Attempt, Job, Node, Task, stuck
 from railyard.resourcemanager.core.launches import Launches
 from railyard.resourcemanager.core.proposals import Proposals
+from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.interface.commands import SetTimer
 from railyard.resourcemanager.interface.decisions import (
     Decision,
@@ -42,16 +43,19 @@ class Offers:
     def __init__(
         self,
         state: ClusterState,
+        shuffle: Shuffle,
         launches: Launches,
         attempts: Attempts,
         proposals: Proposals,
     ) -> None:
         self._state = state
+        self._shuffle = shuffle
         self._launches = launches
         self._attempts = attempts
         self._proposals = proposals
         self._passed: dict[JobId, Pass] = {}  #: answers to every slot, until a task is placed
-        self._at_risk: dict[JobId, Job] = {}  #: jobs that are ``starved``
+        #: jobs that are ``starved``, and since when
+        self._at_risk: dict[JobId, tuple[Job, float]] = {}
         self._wake_s: float | None = None  #: when a policy wants to be asked again, at the earliest
         self._reconsider = state.policies.overriding("reconsider")
         self._wakes = state.policies.overriding("wake_s")
@@ -74,19 +78,14 @@ class Offers:
         """Offer until nobody takes anything, and nobody proposes anything."""
         state = self._state
         for reconsider in self._reconsider:
-            for view in state.policies.ask_all(reconsider):
+            for view in list(state.policies.each(reconsider)):
                 job = state.jobs.get(view.id)
                 if job is not None and job.state == "running":
                     self._attempts.reconsider(job)
         if state.freed or state.due_jobs:
             self._offer_all()
-        for policy in self._proposals.policies:  # nothing is called for those that are quiet
-            if not policy.quiet:
-                self._proposals.make(self._offer_all)
-                break
-        else:
-            if state.keeping:
-                self._proposals.make(self._offer_all)
+        if state.keeping or not all(policy.quiet for policy in self._proposals.policies):
+            self._proposals.make(self._offer_all)
         if state.touched or self._at_risk:
             self._review_risks()
         if self._wakes:
@@ -105,7 +104,6 @@ class Offers:
                 self._offer_to_due()
 
     def _offer_node(self, node: Node) -> None:
-        """Offer a node's free slots to all jobs."""
         while node.kept_for and node.free:
             job = node.kept_for.pop(0)
             if job.wanting:
@@ -216,7 +214,6 @@ class Offers:
         self._set_timer(job.id, until_s)
 
     def _place(self, job: Job, offered: Node, decision: Place) -> None:
-        """Launch what a policy decided, if that can be."""
         proposed: object = decision.task
         node = self._state.nodes.get(decision.node) if decision.node else offered
         task: Task | None
@@ -230,8 +227,7 @@ class Offers:
             about = decision.task.id if task is None or (node and node.free) else where
             placed = f"placed {decision.task.id} on {where}"
             raise self._state.policies.invalid("tasks", placed, wrong, about)
-        level = task.stage.pending.level(task.index, node.id, node.rack)
-        self._launches.launch(task, node, level)
+        self._launches.launch(task, node)
 
     # Timers --------------------------------------------------------------------------------------
     def _set_wake(self) -> None:
@@ -259,49 +255,42 @@ class Offers:
         """Find jobs that can't go on by themselves, and help those that have waited long enough."""
         state = self._state
         for job in state.touched.values():
-            if job.state == "running" and job.starved():
-                self._at_risk[job.id] = job
-                if job.at_risk_since_s is None:
-                    job.at_risk_since_s = state.now_s
-                    at_s = state.now_s + self._patience_s(job)
-                    self._set_timer(job.id + _RELIEF, at_s)
-            elif job.at_risk_since_s is not None:
-                job.at_risk_since_s = None
+            if job.state != "running" or not job.starved():
                 self._at_risk.pop(job.id, None)
+            elif job.id not in self._at_risk:
+                self._at_risk[job.id] = job, state.now_s
+                self._set_timer(job.id + _RELIEF, state.now_s + self._patience_s(job))
         state.touched.clear()
-        for job in self._at_risk.values():
-            self._relieve(job)
+        for job, since_s in self._at_risk.values():
+            self._relieve(job, since_s)
 
     def _patience_s(self, job: Job) -> float:
         policies = self._state.policies
         return policies.ask_number(policies.shuffle.patience_s, job)
 
-    def _relieve(self, job: Job) -> None:
+    def _relieve(self, job: Job, since_s: float) -> None:
         """Let the youngest reduce that waits give its slot to what it waits for.
 
         Hadoop does the same (RMContainerAllocator.preemptReducesIfNeeded).  The slot is kept for
         the job, so that no other job's share changes.
         """
         state = self._state
-        assert job.at_risk_since_s is not None, f"{job.id} is not starved"
-        if state.now_s < job.at_risk_since_s + self._patience_s(job):
+        if state.now_s < since_s + self._patience_s(job):
             return
         if job.wake_s is not None and job.wake_s > state.now_s:
             return  # it waits for a better slot, not for any
         waiting = [reader for stage in job.reduces for reader in stage.live.values()]
         if any(reader.killing for reader in waiting):
             return  # one is on its way out
-        waiting = [reader for reader in waiting if _waits_for_stuck(reader)]
+        waiting = [
+            reader
+            for reader in waiting
+            if self._shuffle.is_missing_any(reader) and any(map(stuck, reader.task.stage.reads))
+        ]
         if waiting:
             youngest = max(waiting, key=_gives_up_first)
             youngest.node.kept_for.append(job)
             self._attempts.give_up(youngest, "gives its slot to a task that it waits for")
-
-
-def _waits_for_stuck(reader: Attempt) -> bool:
-    if reader.reader is None or not reader.reader.missing:
-        return False
-    return any(map(stuck, reader.task.stage.reads))
 
 
 def _gives_up_first(reader: Attempt) -> tuple[bool, float, int]:
@@ -311,7 +300,6 @@ def _gives_up_first(reader: Attempt) -> tuple[bool, float, int]:
 
 
 def _what_is_wrong(task: Task | None, node: Node | None) -> str:
-    """Why this placement can't be; "" if it can."""
     if task is None:
         return "the job that was offered the slot has no such task"
     if node is None:
@@ -377,7 +365,5 @@ def explain(state: ClusterState, task: Task, now_s: float) -> str:
 
 def why_job_waits(state: ClusterState, job: Job) -> str:
     """Why nothing of a job is being started; "" if there is nothing to start."""
-    for stage in job.stages.values():
-        if (first := stage.first_pending()) is not None:
-            return why_waiting(state, first)
-    return ""
+    first = job.first_pending()
+    return "" if first is None else why_waiting(state, first)

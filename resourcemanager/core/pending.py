@@ -6,7 +6,6 @@ Never here: whether a task should run; see the policies.
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from railyard.cluster.ids import NodeId, RackId, rack_of
@@ -54,17 +53,8 @@ class PendingTasks:
         self.count = len(self.is_pending)
         self.is_pending[:] = b"\1" * self.count
         self._all.extend(range(self.count))  # ascending: a heap already
-        by_node: defaultdict[NodeId, list[int]] = defaultdict(list)
-        by_rack: defaultdict[RackId, list[int]] = defaultdict(list)
-        for index, task in enumerate(self._inputs):
-            if not task.nodes:
-                self._anywhere.append(index)
-            for node in task.nodes:
-                by_node[node].append(index)
-                in_rack = by_rack[rack_of(node)]
-                if not in_rack or in_rack[-1] != index:
-                    in_rack.append(index)
-        self._by_node, self._by_rack = dict(by_node), dict(by_rack)
+        for index in range(len(self._inputs)):
+            self._add_place(index)
 
     def remove(self, index: int) -> None:
         """Make task ``index`` not pending, which it was."""
@@ -72,7 +62,6 @@ class PendingTasks:
         self.count -= 1
 
     def input(self, index: int) -> TaskInput:
-        """The input of task ``index``, pending or not."""
         return self._inputs[index] if self._inputs else _NO_INPUT
 
     def renew(self, index: int, place: TaskInput) -> None:

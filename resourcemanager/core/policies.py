@@ -56,7 +56,7 @@ class Policies:
         configs = read_options(recipe, options)
         made: dict[type[Policy], Any] = {
             kind: kind(configs[kind], cluster, *[configs[part] for part in kind.part_settings])
-            for kind in recipe.classes()
+            for kind in recipe.classes
         }
         self.name = recipe.name
         #: how links are observed; None if no policy uses the network
@@ -77,7 +77,6 @@ class Policies:
                 self._hooks[name] += (getattr(part, name),)
 
     def notify(self, hook: str, *about: object) -> None:
-        """Call the method ``hook`` of those policies that override it."""
         for call in self._hooks[hook]:
             try:
                 call(*about)
@@ -96,11 +95,7 @@ class Policies:
 
     def roles_of(self, policy: Policy) -> tuple[str, ...]:
         """The questions that a policy answers, by itself or as a part, such as ("tasks",)."""
-        return tuple([role for role in ROLES if policy in self._with_parts(role)])
-
-    def _with_parts(self, role: str) -> Iterator[Policy]:
-        answers: Policy = getattr(self, role)
-        return answers.with_parts()
+        return tuple([role for role in ROLES if policy in getattr(self, role).with_parts()])
 
     def ask(self, question: Callable[..., T], *about: object) -> T:
         """The answer of a policy's method, which is called with ``about``.
@@ -114,22 +109,14 @@ class Policies:
         except Exception as error:
             raise self.broken(question, about, error) from error
 
-    def ask_all(self, question: Callable[..., Iterable[T]], *about: object) -> list[T]:
-        """All items of a policy's answer, which may be made one by one."""
-        try:
-            return list(question(*about))
-        except Exception as error:
-            raise self.broken(question, about, error) from error
-
-    def each(self, items: Iterable[T], question: Callable[[], Iterable[T]]) -> Iterator[T]:
+    def each(self, question: Callable[[], Iterable[T]]) -> Iterator[T]:
         """The items of a policy's answer to a question, which may be made one by one."""
         try:
-            yield from items
+            yield from question()
         except Exception as error:
             raise self.broken(question, (), error) from error
 
     def ask_number(self, question: Callable[..., float], *about: object) -> float:
-        """A policy's answer that has to be a number."""
         answer = self.ask(question, *about)
         if not isinstance(answer, int | float):
             raise self.invalid(_name(question), f"answered {answer!r}", "need a number", *about)
@@ -141,7 +128,6 @@ class Policies:
         return InvalidDecision(text, map(_subject, about))
 
     def failed(self, who: str, doing: str, error: Exception, *about: object) -> InvalidDecision:
-        """The error for a policy that raised one."""
         what = f"{type(error).__name__}: {error}"
         text = f"{self.name}/{who} failed at {self._cluster.now_s:.3f} s, {doing}: {what}"
         return InvalidDecision(text, map(_subject, about))
@@ -164,7 +150,6 @@ _HOOKS = {
 
 @cache
 def _overridden(kind: type[Policy]) -> tuple[str, ...]:
-    """The methods that a class of policies overrides."""
     return tuple([name for name, plain in _HOOKS.items() if getattr(kind, name) != plain])
 
 
@@ -218,7 +203,6 @@ def figures_of(policies: Policies) -> tuple[Figures, list[InvalidDecision]]:
 
 
 def _checked(given: object) -> dict[str, float]:
-    """What a policy gave, if it is figures; raises ``UsageError``."""
     if not isinstance(given, Mapping):
         raise UsageError(f"{shown_value(given)}: need {{name: number}}")
     require(len(given) <= _FIGURES_MAX, "figures", len(given), f"at most {_FIGURES_MAX}")

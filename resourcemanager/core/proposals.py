@@ -8,44 +8,19 @@ Never here: what a launch or an end entails; see ``launches.py`` and ``attempts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable
+from typing import Any, cast
 
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.files import Moves
 from railyard.resourcemanager.core.jobs import Attempt, Node, Task
 from railyard.resourcemanager.core.launches import Launches
-from railyard.resourcemanager.interface.decisions import (
-    Copy,
-    MoveInput,
-    Proposal,
-    Reserve,
-    Take,
-    Withdraw,
-)
+from railyard.resourcemanager.interface.decisions import Copy, MoveInput, Reserve, Take, Withdraw
 from railyard.resourcemanager.interface.policies import Policy
 
 #: Rounds after one event; a policy that proposes something in all of them would never cease to.
 ROUNDS_MAX = 100
-
-
-class _Asked(NamedTuple):
-    """A policy that proposes."""
-
-    policy: Policy
-    propose: Callable[[], Iterable[Proposal]]
-    roles: tuple[str, ...]  #: its own
-
-    def __str__(self) -> str:
-        return "/".join(self.roles)
-
-
-class _Kind(NamedTuple):
-    """A kind of proposal."""
-
-    role: str  #: whose policies may propose it
-    carry_out: Callable[[Any], None]
 
 
 class Proposals:
@@ -57,30 +32,30 @@ class Proposals:
         self._state = state
         self._launches = launches
         self._attempts, self._keeping = attempts, state.keeping
-        self._kinds: dict[type, _Kind] = {
-            Copy: _Kind("copies", self._copy),
-            Take: _Kind("copies", self._take),
-            Reserve: _Kind("tasks", self._reserve),
-            Withdraw: _Kind("tasks", self._withdraw),
-            MoveInput: _Kind("data", moves.move),
+        #: {kind of proposal: whose policies may make it, and what carries it out}
+        self._kinds: dict[type, tuple[str, Callable[[Any], None]]] = {
+            Copy: ("copies", self._copy),
+            Take: ("copies", self._take),
+            Reserve: ("tasks", self._reserve),
+            Withdraw: ("tasks", self._withdraw),
+            MoveInput: ("data", moves.move),
         }
         #: those that may propose something
         self.policies: list[Policy] = [
             cast("Any", each).__self__ for each in state.policies.overriding("propose")
         ]
-        roles_of = state.policies.roles_of
-        self._asked = [_Asked(policy, policy.propose, roles_of(policy)) for policy in self.policies]
+        self._with_roles = [(each, state.policies.roles_of(each)) for each in self.policies]
         #: whether any policy makes proposals, or may leave outputs to be taken
-        self.are_made = bool(self._asked) or attempts.keep
+        self.are_made = bool(self.policies) or attempts.keep
 
     def make(self, offer: Callable[[], None]) -> None:
         """Ask until nothing is proposed; ``offer`` offers slots until no job takes one."""
         proposing, rounds = self._ask(), 1
         while proposing is not None:
             if rounds == ROUNDS_MAX:
-                who = " and ".join(map(str, proposing))
+                who, policies = " and ".join(proposing), self._state.policies
                 what = f"proposed something in each of {ROUNDS_MAX} rounds"
-                raise self._state.policies.invalid(who, what, "that has to end")
+                raise policies.invalid(who, what, "that has to end")
             offer()
             proposing, rounds = self._ask(), rounds + 1
 
@@ -90,40 +65,35 @@ class Proposals:
             while node.promised and node.free:
                 task = node.promised.pop(0)
                 if not _why_not_copied(task, node):  # else it needs no copy any more
-                    self._launches.launch_copy(task, node)
+                    self._launches.launch(task, node)
 
     # ---------------------------------------------------------------------------------------------
-    def _ask(self) -> tuple[_Asked, ...] | None:
+    def _ask(self) -> list[str] | None:
         """A round: who proposed anything; None if nobody did, and no output was left to take."""
-        proposing: tuple[_Asked, ...] = ()
-        for asked in self._asked:
-            policy, propose, _ = asked
-            if policy.quiet:
-                continue
-            try:  # here, not in a call of ``policies``: most often nothing is proposed
-                proposals = propose()
-            except Exception as error:
-                raise self._state.policies.broken(propose, (), error) from error
-            if proposals != () and self._carry_out(asked, proposals):
-                proposing += (asked,)
+        proposing = [
+            "/".join(roles)
+            for policy, roles in self._with_roles
+            if not policy.quiet and self._carry_out(policy, roles)
+        ]
         if proposing or (self._keeping and self._attempts.take_what_is_left()):
             return proposing
         return None
 
-    def _carry_out(self, policy: _Asked, proposals: Iterable[Proposal]) -> bool:
+    def _carry_out(self, policy: Policy, roles: tuple[str, ...]) -> bool:
         """Carry out what a policy proposes; returns whether that is anything."""
         policies, proposed = self._state.policies, False
-        for proposal in policies.each(proposals, policy.propose):
-            kind = self._kinds.get(type(proposal))
-            if kind is None:
+        for proposal in policies.each(policy.propose):
+            kind = type(proposal)
+            if kind not in self._kinds:
                 kinds = ", ".join(each.__name__ for each in self._kinds)
-                raise policies.invalid(str(policy), f"proposed {proposal!r}", f"need a {kinds}")
-            if kind.role not in policy.roles:
-                what = f"proposed a {type(proposal).__name__}"
-                raise policies.invalid(str(policy), what, f"that is the {kind.role} policy's")
+                raise policies.invalid("/".join(roles), f"proposed {proposal!r}", f"need a {kinds}")
+            role, carry_out = self._kinds[kind]
+            if role not in roles:
+                what, why = f"proposed a {kind.__name__}", f"that is the {role} policy's"
+                raise policies.invalid("/".join(roles), what, why)
             for observer in self._state.observers:
                 observer.proposed(proposal)
-            kind.carry_out(proposal)
+            carry_out(proposal)
             proposed = True
         return proposed
 
@@ -146,14 +116,13 @@ class Proposals:
             what = f"proposed a copy of {proposal.task.id} on {proposal.node}"
             raise state.policies.invalid("copies", what, wrong, proposal.task.id, proposal.node)
         if node.free:
-            self._launches.launch_copy(task, node)
+            self._launches.launch(task, node)
         else:
             node.promised.append(task)
         if ending is not None:
             self._attempts.give_up(ending, f"gives its slot up for a copy of {task.id}")
 
     def _take(self, proposal: Take) -> None:
-        """Let a kept output count."""
         attempt = proposal.attempt
         task = self._state.running_task(attempt.task.id)
         kept = next((each for each in task.kept if each.id == attempt.id), None) if task else None
@@ -165,7 +134,6 @@ class Proposals:
         self._attempts.take(kept)
 
     def _reserve(self, proposal: Reserve) -> None:
-        """Have an attempt of a task read on a node, without a slot."""
         state = self._state
         task, node = state.running_task(proposal.task.id), state.nodes.get(proposal.node)
         wrong = _why_not_reserved(task, node)
@@ -175,7 +143,6 @@ class Proposals:
         self._launches.reserve(task, node)
 
     def _withdraw(self, proposal: Withdraw) -> None:
-        """Forget a reservation."""
         name = proposal.attempt.id
         attempt = self._state.reserved.get(name)
         if attempt is None:
@@ -204,7 +171,6 @@ def _why_not_copied(task: Task | None, node: Node | None) -> str:
 
 
 def _why_not_ended(ending: Attempt, task: Task | None, node: Node | None) -> str:
-    """Why the attempt can't end for a copy of the task on the node; "" if it can."""
     if ending.killing:
         return "it was asked to end already"
     if ending.task is not task and ending.node is not node:
@@ -213,7 +179,6 @@ def _why_not_ended(ending: Attempt, task: Task | None, node: Node | None) -> str
 
 
 def _why_not_reserved(task: Task | None, node: Node | None) -> str:
-    """Why the task can't have a reservation on the node; "" if it can."""
     if task is None:
         return "no job that runs has such a task"
     if node is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from sys import intern
 
@@ -14,14 +14,6 @@ from railyard.cluster.messaging.wire import COUNTER_MAX, AttemptId, NodeId, Rack
 
 #: How many failed attempts of a job are kept with their stderr.
 FAILURES_KEPT = 20
-#: The numbers of a ``JobRecord`` of which those of a job's steps are added up.
-_ADDED_UP = (
-    "maps", "reduces", "maps_done", "reduces_done", "input_bytes", "shuffle_bytes",
-    "shuffled_bytes", "output_bytes",
-    "fetched_in_node_bytes", "fetched_in_rack_bytes", "launched", "reduces_launched",
-    "succeeded", "failed", "killed", "copies", "copies_chosen", "slot_s", "computed_s", "reduced",
-    "reduce_s",
-)  # fmt: skip
 
 
 class TaskFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,10 +70,8 @@ class JobRecord(msgspec.Struct, kw_only=True):
     fetched_in_node_bytes: int = 0  #: by shuffle flows within a node
     fetched_in_rack_bytes: int = 0  #: by those between nodes of a rack
     #: {rack: bytes by shuffle flows that left it, that came to it}; of those between racks
-    sent_bytes: defaultdict[RackId, int] = msgspec.field(default_factory=lambda: defaultdict(int))
-    received_bytes: defaultdict[RackId, int] = msgspec.field(
-        default_factory=lambda: defaultdict(int)
-    )
+    sent_bytes: Counter[RackId] = msgspec.field(default_factory=Counter)
+    received_bytes: Counter[RackId] = msgspec.field(default_factory=Counter)
     locality: ByDistance = msgspec.field(default_factory=ByDistance)  #: map attempts launched
     launched: int = 0
     reduces_launched: int = 0  #: of these, attempts that read other stages
@@ -125,8 +115,16 @@ class JobRecord(msgspec.Struct, kw_only=True):
     @property
     def fetched(self) -> ByDistance:
         """Bytes by shuffle flows, by distance."""
-        further = sum(self.received_bytes.values())
+        further = self.received_bytes.total()
         return ByDistance(self.fetched_in_node_bytes, self.fetched_in_rack_bytes, further)
+
+
+#: The numbers of a job that are the sums of its steps'.
+_ADDED_UP = [
+    each.name
+    for each in msgspec.structs.fields(JobRecord)
+    if each.type in (int, float) and each.name != "submitted_s"
+]
 
 
 def counted_too_far(counted: Mapping[str, int], more: Mapping[str, int]) -> str | None:
@@ -144,13 +142,8 @@ def one_after_another(steps: Sequence[JobRecord]) -> JobRecord:
     first, last = steps[0], steps[-1]
     if first is last:
         return first
-    total = JobRecord(
-        id=first.id,
-        name=first.name,
-        user=first.user,
-        queue=first.queue,
-        tags=first.tags,
-        submitted_s=first.submitted_s,
+    total = msgspec.structs.replace(
+        first,
         finished_s=last.finished_s,
         ok=None if last.ok is None else all(step.ok for step in steps),
         reason=last.reason,
@@ -158,18 +151,15 @@ def one_after_another(steps: Sequence[JobRecord]) -> JobRecord:
         failures=[failure for step in steps for failure in step.failures][-FAILURES_KEPT:],
         cct_s=[cct_s for step in steps for cct_s in step.cct_s],
         steps=tuple([step.id for step in steps]),
+        read=sum((step.read for step in steps), ByDistance()),
+        locality=sum((step.locality for step in steps), ByDistance()),
+        sent_bytes=sum((step.sent_bytes for step in steps), Counter()),
+        received_bytes=sum((step.received_bytes for step in steps), Counter()),
+        counters=Counter(),
         **{name: sum(getattr(step, name) for step in steps) for name in _ADDED_UP},
     )
     for step in steps:
         if (name := counted_too_far(total.counters, step.counters)) is not None:
             raise PeerError(f"counter {name} of {first.id} to {last.id}: {COUNTED_TOO_FAR}")
         total.counters.update(step.counters)
-        total.read += step.read
-        total.locality += step.locality
-        for sums, links in (
-            (total.sent_bytes, step.sent_bytes),
-            (total.received_bytes, step.received_bytes),
-        ):
-            for rack, count in links.items():
-                sums[rack] += count
     return total

@@ -27,9 +27,7 @@ _FEW_COMMANDS = 3
 class Log(Protocol):
     """Where events are kept, in order, with the commands that they led to."""
 
-    def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
-        """Append an event."""
-        ...
+    def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None: ...
 
 
 class CoreDriver(ABC):
@@ -113,8 +111,7 @@ class CoreDriver(ABC):
                 self._handlers[type(command)](command)
             return
         for kind, those in groupby(commands, type):
-            together = self._handlers_of_all.get(kind)
-            if together is not None:
+            if (together := self._handlers_of_all.get(kind)) is not None:
                 together(list(those))
                 continue
             handler = self._handlers[kind]

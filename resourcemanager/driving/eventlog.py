@@ -41,6 +41,8 @@ _DEFAULT = b',"begins":true'
 #: Bytes of lines that are written together, and of lines that wait for room on a full disk.
 _BUFFER_BYTES = 2**16
 _UNWRITTEN_BYTES_MAX = 2**26
+#: What a line raises that is no JSON, or other JSON than expected.
+_UNREADABLE = ValueError, KeyError, AttributeError, TypeError, OverflowError, RecursionError
 
 
 class EventLog:
@@ -65,14 +67,15 @@ class EventLog:
         resume_bytes: int | None = None,
     ) -> None:
         self._path = path
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        #: its descriptor
+        self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
         self._unwritten = bytearray()
         self._buffer_bytes = _BUFFER_BYTES if buffered else 0
         self._waits = False  #: whether lines wait for the disk
         self._over = False
         self._at_s = 0.0  #: of the last event
-        os.ftruncate(self._file, resume_bytes or 0)
-        os.lseek(self._file, 0, os.SEEK_END)
+        os.ftruncate(self.file, resume_bytes or 0)
+        os.lseek(self.file, 0, os.SEEK_END)
         if resume_bytes is None:
             clock = {} if started_s is None else {"started_s": started_s}
             self._add({"type": _HEADER, **clock, "config": msgspec.to_builtins(config)})
@@ -82,11 +85,6 @@ class EventLog:
     def waits(self) -> bool:
         """Whether lines wait for the disk, or are not written any more."""
         return self._waits or self._over
-
-    @property
-    def file(self) -> int:
-        """The descriptor of the file."""
-        return self._file
 
     def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
         """Append an event and a checksum of the commands that it led to."""
@@ -103,7 +101,7 @@ class EventLog:
         try:
             self._write_out()
         except OSError as error:
-            self._failed(self._at_s, error)
+            self._failed(error)
 
     def close(self) -> None:
         """Write what is left, and close the file."""
@@ -111,30 +109,30 @@ class EventLog:
             self._write_out()
         except OSError as error:
             log.warning("the log of events is cut short: %s", cause_of(error, self._path))
-        os.close(self._file)
+        os.close(self.file)
 
     def _add(self, row: dict[str, Any]) -> None:
         self._unwritten += json.dumps(row).encode() + b"\n"
 
     def _write_out(self) -> None:
         while self._unwritten:
-            del self._unwritten[: os.write(self._file, self._unwritten)]
+            del self._unwritten[: os.write(self.file, self._unwritten)]
         self._waits = False
 
-    def _failed(self, at_s: float, error: OSError) -> None:
+    def _failed(self, error: OSError) -> None:
         if len(self._unwritten) > _UNWRITTEN_BYTES_MAX:
-            self._end(at_s, error)
+            self._end(error)
         elif not self._waits:
             self._waits = True
             what = "waits for room" if is_full(error) else "can't be written"
             cause = cause_of(error, self._path)
-            log.warning("the log of events %s from %.3f s on: %s", what, at_s, cause)
+            log.warning("the log of events %s from %.3f s on: %s", what, self._at_s, cause)
 
-    def _end(self, at_s: float, error: OSError) -> None:
+    def _end(self, error: OSError) -> None:
         self._over = True
         self._unwritten.clear()
         cause = cause_of(error, self._path)
-        log.warning("the log of events ends at %.3f s: %s", at_s, cause)
+        log.warning("the log of events ends at %.3f s: %s", self._at_s, cause)
 
 
 @dataclass(frozen=True)
@@ -169,10 +167,9 @@ def read_log(path: Path) -> tuple[ClusterConfig, Iterator[LoggedEvent]]:
     Raises ``UsageError`` with file and line for a file that is no log.  A last line that was cut
     short, since its writer was killed, is left out.
     """
-    lines = read_text_file(path, "log of events").split("\n")
-    whole = lines[:-1]  # what follows the last newline was cut short, or is empty
-    config, _ = read_header(path, whole[0] if whole else "{}")
-    return config, events_in(path, whole[1:])
+    # What follows the last newline was cut short, or is empty.
+    first, *others = read_text_file(path, "log of events").split("\n")[:-1] or ["{}"]
+    return read_header(path, first)[0], events_in(path, others)
 
 
 def read_header(path: Path, line: str) -> tuple[ClusterConfig, float | None]:
@@ -187,7 +184,7 @@ def read_header(path: Path, line: str) -> tuple[ClusterConfig, float | None]:
         config = msgspec.convert(header["config"], ClusterConfig)
         started_s = header.get("started_s")
         return config, None if started_s is None else float(started_s)
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise UsageError(f"{path}:1: {error}") from None
 
 
@@ -230,15 +227,7 @@ def events_in(path: Path, lines: Iterable[str], first: int = 2) -> Iterator[Logg
             row = json.loads(line)
             at_s, led_to = float(row.pop("at_s")), int(row.pop("led_to", 0))
             event = EVENTS.from_map(row)
-        except (
-            ValueError,
-            KeyError,
-            AttributeError,
-            TypeError,
-            OverflowError,
-            RecursionError,
-            PeerError,
-        ) as error:
+        except (*_UNREADABLE, PeerError) as error:
             raise UsageError(f"{path}:{number}: {type(error).__name__}: {error}") from None
         assert isinstance(event, Event), "the core's vocabulary is events only"
         yield LoggedEvent(at_s, event, led_to)

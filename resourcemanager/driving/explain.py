@@ -18,6 +18,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import (
     JobId,
@@ -89,12 +91,10 @@ def explain(
         return explain_flow(replayed(events, job_of(what)), what, circuits)
     if _STAGE.fullmatch(what):
         return explain_coflow(replayed(events, job_of(what)), StageId(what), circuits)
-    if is_attempt(what):
-        task = TaskId(what.rsplit(".", 1)[0])
-        return explained_task(replayed(events, job_of(task), task), task, what)
-    if _TASK.fullmatch(what):
-        task = TaskId(what)
-        return explained_task(replayed(events, job_of(task), task), task)
+    if is_attempt(what) or _TASK.fullmatch(what):
+        attempt = what if is_attempt(what) else None
+        task = TaskId(what.rsplit(".", 1)[0] if attempt else what)
+        return explained_task(replayed(events, job_of(task), task), task, attempt)
     raise UsageError(
         f"{what}: need a job (j3), a task (j3.m7), an attempt (j3.m7.0), a coflow (j3.r), a flow "
         "(j3.r2.0:r0n1:0), circuits (r0-r3) or a file (/in/data)"
@@ -248,8 +248,6 @@ _BLOCKS = "where the store's own rule put each block and why: only what jobs rea
 
 
 class _FileRecorder(RunObserver):
-    """What a replay says of a file, and proposals about it."""
-
     def __init__(self, core: Core, path: str) -> None:
         self._core, self._path = core, path.rstrip("/")
         self.paths: dict[str, None] = {}  #: all files and folders that were seen
@@ -261,15 +259,8 @@ class _FileRecorder(RunObserver):
 
     def proposed(self, proposal: Proposal) -> None:
         if isinstance(proposal, MoveInput) and self._has(proposal.path):
-            move = BlockMove(
-                path=proposal.path,
-                block=proposal.block,
-                node=proposal.node,
-                source=proposal.source,
-                why=proposal.why,
-                asked_s=self._core.state.now_s,
-            )
-            self.moves.append(move)
+            fields, now_s = msgspec.structs.asdict(proposal), self._core.state.now_s
+            self.moves.append(BlockMove(**fields, asked_s=now_s))
 
     def take(self, step: Step, _: Sequence[Change]) -> None:
         match step.event:
@@ -300,20 +291,18 @@ class _FileRecorder(RunObserver):
     def _read_by(self, job: JobSubmitted, now_s: float) -> None:
         racks: Counter[RackId] = Counter()
         splits = 0
-        for plan in job.stages:
-            for task in plan.inputs:
-                for split in task.splits:
-                    if self._has(split.path):
-                        splits += 1
-                        racks.update({rack_of(node): 1 for node in task.nodes})
-                        if not self._core.state.uses_data:
-                            self.blocks[split.path, split.stored_offset] = task.nodes
+        for task in (task for plan in job.stages for task in plan.inputs):
+            for split in task.splits:
+                if self._has(split.path):
+                    splits += 1
+                    racks.update({rack_of(node): 1 for node in task.nodes})
+                    if not self._core.state.uses_data:
+                        self.blocks[split.path, split.stored_offset] = task.nodes
         if splits:
-            read = FileReader(
-                job=job.job, job_name=job.name, at_s=now_s, splits=splits,
-                racks=dict(sorted(racks.items())),
-            )  # fmt: skip
-            self.readers.append(read)
+            by_rack = dict(sorted(racks.items()))
+            self.readers.append(
+                FileReader(job=job.job, job_name=job.name, at_s=now_s, splits=splits, racks=by_rack)
+            )
 
 
 def explain_file(events: Path, path: str) -> FileExplanation:

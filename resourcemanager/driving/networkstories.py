@@ -42,10 +42,9 @@ def explain_flow(
     before = _before(flow, flows.values())
     reader = recorder.attempts.stories.get(flow.reader)
     reader_s = None if reader is None else reader.at_s
-    pairs = pairs_of(
-        [each for each in flows.values() if each.coflow == flow.coflow], circuits or ()
-    )
-    ends = flow.src.split("n")[0], flow.dst.split("n")[0]
+    ends = rack_of(flow.src), rack_of(flow.dst)
+    of_coflow = [each for each in flows.values() if each.coflow == flow.coflow]
+    pairs = pairs_of(of_coflow, circuits or ())
     return FlowExplanation(
         **recorder.header(name),
         unknown=_unknown(recorder.config, circuits),
@@ -91,7 +90,7 @@ def explain_circuit(
                 f"{src}-{dst}: there is no rack {rack}; need two of {racks[0]} to {racks[-1]}"
             )
     [log] = replay_for(events, [lambda core: AttemptStories(core.state, lambda _: True)])
-    pairs: list[PairStory] = pairs_of(log.flows.values(), circuits or ())
+    pairs = pairs_of(log.flows.values(), circuits or ())
     return CoflowExplanation(
         **log.header(f"{src}-{dst}"),
         unknown=_unknown(log.config, circuits),
@@ -109,7 +108,6 @@ def _before(flow: Fetched, flows: Iterable[Fetched]) -> Fetched | None:
         for each in flows
         if (each.reader, each.src) == (flow.reader, flow.src)
         and each is not flow
-        and each.started_s <= flow.started_s
         and each.ended_s is not None
         and each.ended_s <= flow.started_s
     ]
@@ -134,9 +132,11 @@ def idle_times(story: AttemptStory) -> list[Idle]:
     until_s = story.at_s  #: up to which something was fetched, or nothing had to be
     for fetch in sorted(story.fetches, key=lambda each: each.started_s):
         if fetch.started_s > until_s:
-            found.append(Idle(until_s, fetch.started_s, _why_not_before(fetch, until_s)))
-        ended_s = fetch.started_s if fetch.ended_s is None else fetch.ended_s
-        until_s = max(until_s, ended_s)
+            why = "the shuffle policy did not let it fetch, or a fetch was to be tried again"
+            if fetch.last_output_s is not None and fetch.last_output_s > until_s:
+                why = f"nothing was ready before {fetch.last_output} ended on {fetch.src}"
+            found.append(Idle(until_s, fetch.started_s, why))
+        until_s = max(until_s, fetch.started_s, fetch.ended_s or 0.0)
     return found
 
 
@@ -154,12 +154,6 @@ def why_begun(fetch: Fetched, reader_s: float | None, before: Fetched | None) ->
     return "the shuffle policy let its stage fetch then, or a fetch was tried again"
 
 
-def _why_not_before(fetch: Fetched, idle_s: float) -> str:
-    if fetch.last_output_s is None or fetch.last_output_s <= idle_s:
-        return "the shuffle policy did not let it fetch, or a fetch was to be tried again"
-    return f"nothing was ready before {fetch.last_output} ended on {fetch.src}"
-
-
 def pairs_of(flows: Iterable[Fetched], circuits: Sequence[CircuitUse]) -> list[PairStory]:
     """What coflows sent between racks, pair by pair."""
     by_pair: dict[tuple[str, RackId, RackId], list[Fetched]] = {}
@@ -174,14 +168,7 @@ def _pair(
     coflow: str, src: RackId, dst: RackId, flows: list[Fetched], circuits: Sequence[CircuitUse]
 ) -> PairStory:
     ended = [flow.ended_s for flow in flows if flow.ended_s is not None]
-    used = [
-        CircuitUsed(
-            src=use.src, dst=use.dst, coflow=use.coflow,
-            begin_s=use.begin_s, lit_s=use.lit_s, end_s=use.end_s,
-        )
-        for use in circuits
-        if (use.coflow, use.src, use.dst) == (coflow, src, dst)
-    ]  # fmt: skip
+    used = [use for use in circuits if (use.coflow, use.src, use.dst) == (coflow, src, dst)]
     return PairStory(
         coflow=coflow,
         src=src,
@@ -191,7 +178,7 @@ def _pair(
         first_s=min(flow.started_s for flow in flows),
         last_s=max(ended) if len(ended) == len(flows) else None,
         most_left_bytes=_most_left_bytes(flows),
-        circuits=used,
+        circuits=[CircuitUsed(**use._asdict()) for use in used],
     )
 
 

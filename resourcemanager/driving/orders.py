@@ -26,6 +26,7 @@ from railyard.cluster.messaging.wire import Event, Message, Refusal
 from railyard.dfs.messages import MoveReplica, ReplicaMoved
 from railyard.netemu.messages import OpenFlow
 from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.core.files import is_stored
 from railyard.resourcemanager.core.jobs import Attempt
 from railyard.resourcemanager.core.launches import launch_order
 from railyard.resourcemanager.driving.coredriver import CoreDriver
@@ -51,7 +52,6 @@ class Differences:
 
     @property
     def in_words(self) -> str:
-        """For a log."""
         return f"{self.kept} attempts run on, {len(self.orders)} orders are sent again"
 
 
@@ -73,7 +73,7 @@ def settle_with(core: Core, held: NodeManagerHolds) -> Differences:
         if one.attempt not in of_rack and not one.killed:
             order = KillAttempt(attempt=one.attempt, node=one.node, reason=_UNKNOWN)
             differences.orders.append(order)
-    flows, fetches = set(held.flows), core.fetches
+    flows, fetches = set(held.flows), core.shuffle.fetches
     for flow, fetch in fetches.items():
         if fetch.reader.node.rack == held.rack and flow not in flows:
             differences.orders.append(fetch_order(fetch.start_order))
@@ -151,7 +151,7 @@ def report_data(
     ``jobs``: the names of those to come that will read it.
     """
     state = driver.core.state
-    if not state.uses_data or not state.stored.differs(path, blocks):
+    if not state.uses_data or is_stored(state, path, blocks):
         return
     for first in range(0, len(blocks), DATA_BLOCKS_MAX):
         last = first + DATA_BLOCKS_MAX

@@ -34,7 +34,11 @@ def report(records: Sequence[JobRecord], slots: SlotHistory, now_s: float) -> di
         "jct_s": spread([record.jct_s for record in done if record.jct_s is not None]),
         "cct_s": spread([cct_s for record in records for cct_s in record.cct_s]),
         "shuffle_skew": spread([skew for record in records if (skew := record.shuffle_skew)]),
-        "bytes": _bytes(records),
+        "bytes": _by_distance(
+            [distance for record in records for distance in (record.read, record.fetched)],
+            "local",
+            "cross_rack",
+        ),
         "locality": _by_distance([record.locality for record in records], "node", "remote"),
         "tasks": {
             name: sum(getattr(record, name) for record in records)
@@ -85,12 +89,6 @@ def _percentile(ordered: Sequence[float], share: float) -> float:
     low = int(at)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
-
-
-def _bytes(records: Sequence[JobRecord]) -> dict[str, int]:
-    """What was read from the block store and fetched, by distance."""
-    moved = [distance for record in records for distance in (record.read, record.fetched)]
-    return _by_distance(moved, "local", "cross_rack")
 
 
 def _by_distance(quantities: Sequence[ByDistance], nearest: str, furthest: str) -> dict[str, int]:

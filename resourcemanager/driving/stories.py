@@ -6,7 +6,7 @@ Never here: what is made of the notes; see ``explain.py``.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -50,8 +50,6 @@ from railyard.resourcemanager.interface.decisions import (
 )
 from railyard.resourcemanager.interface.events import JobSubmitted
 
-_Asked = tuple[str, float]  #: the node with an offered slot, and when
-
 
 class RunObserver(Observer):
     """Notes what a run that is replayed says of something, and why policies decided so."""
@@ -66,7 +64,6 @@ class RunObserver(Observer):
         """The record is over."""
 
     def header(self, what: str) -> dict[str, Any]:
-        """The fields that all explanations have."""
         return {
             "what": what,
             "scheduler": self.config.scheduler,
@@ -115,12 +112,12 @@ class Recorder(RunObserver):
         self.ended_s: float | None = None
         self.outcome = ""
         self.task_state = ""  #: of ``task``, as it was last
-        self.waits: dict[str, Waits] = {}  #: by task, or by stage
+        self.waits: defaultdict[str, Waits] = defaultdict(Waits)  #: by task, or by stage
         self.attempts = AttemptStories(core.state, self._is_wanted)
         self.coflows: dict[str, CoflowSpan] = {}
         self.done_s: dict[str, float] = {}  #: when stages had the last of their tasks done
         self._before: list[AskedBefore] = []  #: who was offered the slot at hand
-        self._offer: _Asked = ("", -1.0)
+        self._offer = ("", -1.0)  #: the node with an offered slot, and when
 
     # As an observer ------------------------------------------------------------------------------
     def answered(self, job: Job, slot: Node, answer: Decision) -> None:
@@ -139,14 +136,13 @@ class Recorder(RunObserver):
         if job.id == self.job:
             for key, task in self._pending(job):
                 if task.stage.open:
-                    self._waits_of(key).answered(self._state, task, slot, answer)
+                    self.waits[key].answered(self._state, task, slot, answer)
 
     def proposed(self, proposal: Proposal) -> None:
         self.attempts.proposed(proposal)
 
     # Steps ---------------------------------------------------------------------------------------
     def take(self, step: Step, changes: Sequence[Change]) -> None:
-        """Note what a step has changed."""
         if isinstance(step.event, JobSubmitted):
             self.jobs.append(step.event.job)
             if step.event.job == self.job:
@@ -168,7 +164,6 @@ class Recorder(RunObserver):
         self._review(step)
 
     def finish(self) -> None:
-        """The record is over."""
         for waits in self.waits.values():
             waits.finish()
         self.attempts.finish()
@@ -182,7 +177,8 @@ class Recorder(RunObserver):
         own: str | None = None
         if self._is_wanted(attempt):
             own = task if self._task else task.rstrip("0123456789")  # its stage
-            self._waits_of(own).launched(now_s)
+            if self.waits[own].runnable_s is None:
+                self.waits[own].runnable_s = now_s
         for key, waits in self.waits.items():
             if key != own:
                 waits.launched_other(job_of(attempt))
@@ -198,7 +194,7 @@ class Recorder(RunObserver):
         pending = dict(self._pending(job))
         keys: Sequence[str] = [self._task] if self._task else [s.id for s in job.stages.values()]
         for key in keys:
-            self._waits_of(key).review(self._state, pending.get(key))
+            self.waits[key].review(self._state, pending.get(key))
 
     def _note_done(self, job: Job, step: Step) -> None:
         if self._task is not None and (task := job.task(self._task)) is not None:
@@ -215,11 +211,6 @@ class Recorder(RunObserver):
             return [] if task is None or task.state != "pending" else [(self._task, task)]
         found = ((stage.id, stage.first_pending()) for stage in job.stages.values())
         return [(key, task) for key, task in found if task is not None]
-
-    def _waits_of(self, key: str) -> Waits:
-        if key not in self.waits:
-            self.waits[key] = Waits()
-        return self.waits[key]
 
 
 _NOT_COUNTED = "did its task; its output does not count: others were first, or were chosen"
@@ -239,12 +230,9 @@ class AttemptStories(RunObserver):
 
     # Answers and proposals -----------------------------------------------------------------------
     def placed(self, task: Task, slot: Node, answer: Place, before: Sequence[AskedBefore]) -> None:
-        """The tasks policy gave a slot to the task."""
         policies, stage = self._state.policies, task.stage
-        free = self._state.free_nodes()
-        levels: Counter[str] = Counter(
-            stage.pending.level(task.index, node.id, node.rack) for node in free
-        )
+        level, free = stage.pending.level, self._state.free_nodes()
+        levels = Counter[str](level(task.index, node.id, node.rack) for node in free)
         self._chosen[task.id, answer.node or slot.id] = Chosen(
             who=f"{policies.name}/tasks",
             how="placed",
@@ -256,7 +244,6 @@ class AttemptStories(RunObserver):
         )
 
     def proposed(self, proposal: Proposal) -> None:
-        """A policy proposes a copy, a reservation, or to take an output."""
         name = self._state.policies.name
         match proposal:
             case Copy(task=task, node=node, why=why):
@@ -267,19 +254,16 @@ class AttemptStories(RunObserver):
                 chosen = Chosen(who=f"{name}/tasks", how="reserved", why=why, planned=planned)
                 self._chosen[task.id, node] = chosen
             case Take(attempt=attempt, why=why):
-                story = self.stories.get(attempt.id)
-                if story is not None:
+                if (story := self.stories.get(attempt.id)) is not None:
                     story.outcome, story.taken = "succeeded", why or "its output was taken"
 
     # What happened -------------------------------------------------------------------------------
     def take(self, step: Step, changes: Sequence[Change]) -> None:
-        """Note what a step has changed."""
         for what, span in changes:
             match span:
-                case AttemptSpan(success=AttemptSucceeded()) if what == "ended":
-                    self._done_s[span.id] = step.at_s
-                    self._ended(span)
                 case AttemptSpan() if what == "ended":
+                    if span.success is not None:
+                        self._done_s[span.id] = step.at_s
                     self._ended(span)
                 case AttemptSpan() if what == "began" and self._wanted(span.id):
                     self._launched(span)
@@ -318,8 +302,6 @@ class AttemptStories(RunObserver):
             chosen=None if span.reserved else chosen,
             reserved=chosen if span.reserved else None,
             replicas=() if attempt is None else attempt.task.input.nodes,
-            fetches=[],
-            idle=[],
         )
 
     def _ended(self, span: AttemptSpan) -> None:
@@ -376,13 +358,12 @@ class Waits:
         self.waits: list[Waited] = []
         self.answers: list[Answered] = []
         self._by_key: dict[tuple[str, str, str], Answered] = {}
-        self.turns = Turns(slots={}, order=[])
+        self.turns = Turns()
         self.plans: list[tuple[float, str]] = []  #: what was planned for it, when that changed
         self.runnable_s: float | None = None
         self.is_waiting = False  #: whether it was pending after the event before
 
     def answered(self, state: ClusterState, task: Task, slot: Node, answer: Wait | Pass) -> None:
-        """Its job was offered a slot and did not take it."""
         what, until_s = ("wait", answer.until_s) if isinstance(answer, Wait) else ("pass", None)
         planned = state.policies.ask(state.policies.tasks.planned, task)
         key = what, answer.reason, planned
@@ -401,11 +382,6 @@ class Waits:
         """An attempt of another task got a slot; no matter while this one could not have had it."""
         if self.is_waiting and self.waits and self.waits[-1].cause not in _NOT_RUNNABLE:
             self.turns.slots[job] = self.turns.slots.get(job, 0) + 1
-
-    def launched(self, now_s: float) -> None:
-        """The task got a slot."""
-        if self.runnable_s is None:
-            self.runnable_s = now_s
 
     def review(self, state: ClusterState, task: Task | None) -> None:
         """An event was handled: note what the task waits for now; None = it is not pending."""

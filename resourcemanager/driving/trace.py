@@ -40,9 +40,7 @@ _SAME_TIME_S = 1e-9
 
 
 def chrome_trace(
-    steps: Iterable[Step],
-    circuits: Sequence[CircuitUse] = (),
-    samples: Sequence[Sample] = (),
+    steps: Iterable[Step], circuits: Sequence[CircuitUse] = (), samples: Sequence[Sample] = ()
 ) -> dict[str, Any]:
     """The trace of a replayed run; ``json.dump`` it to a file for ui.perfetto.dev.
 
@@ -52,16 +50,16 @@ def chrome_trace(
     for step in steps:
         trace.take(step)
     trace.name_what_was_taken()
-    optical = optical_rows(circuits, trace.nodes + 1)
-    optical += circuit_counters(circuits, trace.nodes + 1)
-    links = link_rows(samples, trace.nodes + 2)
+    number = len(trace.history.nodes) + 1
+    optical = [*optical_rows(circuits, number), *circuit_counters(circuits, number)]
+    links = link_rows(samples, number + 1)
     return {"traceEvents": trace.rows + optical + links, "displayTimeUnit": "ms"}
 
 
 class _Trace:
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = [row_name("process_name", _NETWORK, 0, "network")]
-        self._history = History()
+        self.history = History()
         self._lanes: dict[int, int] = {}  #: {number of a node: how many lanes are named}
         self._succeeded: dict[AttemptId, AttemptSpan] = {}
         #: {attempt that has not ended: its fetches from other nodes, as they ended}
@@ -71,14 +69,8 @@ class _Trace:
         #: attempts with kept output, each with the "args" of its row
         self._kept: list[tuple[AttemptSpan, dict[str, Any]]] = []
 
-    @property
-    def nodes(self) -> int:
-        """How many nodes have been seen."""
-        return len(self._history.nodes)
-
     def take(self, step: Step) -> None:
-        """Add what an event and its commands show."""
-        for what, span in self._history.take(step.state, step.at_s, step.event, step.commands):
+        for what, span in self.history.take(step.state, step.at_s, step.event, step.commands):
             match span:
                 case NodeSpan():
                     self._node(span)
@@ -158,10 +150,7 @@ class _Trace:
         common = {"name": "shuffle", "cat": "shuffle", "id": order.flow}
         at_source = {"ts": left_s * 1e6, "pid": source.node.number, "tid": source.lane}
         at_reader = {"ts": arrived_s * 1e6, "pid": reader.node.number, "tid": reader.lane}
-        return [
-            {**common, "ph": "s", **at_source},
-            {**common, "ph": "f", "bp": "e", **at_reader},
-        ]
+        return [{**common, "ph": "s", **at_source}, {**common, "ph": "f", "bp": "e", **at_reader}]
 
     def _fetch(self, fetch: FetchSpan, at_s: float) -> None:
         order = fetch.order
@@ -204,12 +193,9 @@ def optical_rows(circuits: Sequence[CircuitUse], process: int) -> list[dict[str,
         for use in sorted(circuits, key=lambda use: (use.begin_s, use.src, use.dst))
         for port in (f"{use.src}.ocs.up", f"{use.dst}.ocs.down")
     ]
-    number = {
-        (port, lane): place
-        for place, (port, lane) in enumerate(
-            (port, lane) for port in sorted(lanes, key=_natural) for lane in range(len(lanes[port]))
-        )
-    }
+    ports = sorted(lanes, key=_natural)
+    ends = [(port, lane) for port in ports for lane in range(len(lanes[port]))]
+    number = {end: place for place, end in enumerate(ends)}
     rows = [row_name("thread_name", process, place, port) for (port, _), place in number.items()]
     if rows:
         rows.insert(0, row_name("process_name", process, 0, NAME))
@@ -260,10 +246,8 @@ def link_rows(samples: Sequence[Sample], process: int) -> list[dict[str, Any]]:
     without a sample carried as much as before.
     """
     rows: list[dict[str, Any]] = []
-    totals: dict[str, int] = {}
+    totals = dict(samples[0].bytes) if samples else {}
     shown: dict[str, float] = {}
-    if samples:
-        totals |= samples[0].bytes
     for (begin_s, *_), (end_s, now, _) in pairwise(samples):
         rates = {
             link: (total - totals.get(link, 0)) * 8e-9 / (end_s - begin_s)
@@ -276,12 +260,8 @@ def link_rows(samples: Sequence[Sample], process: int) -> list[dict[str, Any]]:
             if rate != shown.get(link, 0.0):
                 rows.append(_counter(link, begin_s, process, {"Gbps": rate}))
             shown[link] = rate
-    if samples:
-        rows += [
-            _counter(link, samples[-1][0], process, {"Gbps": 0.0})
-            for link, rate in shown.items()
-            if rate
-        ]
+    carrying = [link for link, rate in shown.items() if rate]
+    rows += [_counter(link, samples[-1][0], process, {"Gbps": 0.0}) for link in carrying]
     return [row_name("process_name", process, 0, "links"), *rows] if rows else []
 
 

@@ -14,11 +14,7 @@ from railyard.cluster.errors import require
 from railyard.cluster.ids import RackId
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.events import DataAnnounced
-from railyard.resourcemanager.interface.policies import (
-    DataPolicy,
-    ShufflePolicy,
-    TaskPolicy,
-)
+from railyard.resourcemanager.interface.policies import DataPolicy, ShufflePolicy, TaskPolicy
 from railyard.resourcemanager.interface.views import (
     ClusterView,
     JobView,
@@ -33,26 +29,15 @@ RERUN = "it runs again, and readers may wait for it"
 REDUCE = "reduces go before maps"
 
 
-def ready_first(job: JobView) -> TaskView | None:
-    """The task that goes before pending maps: a re-run that readers wait for, or a reduce.
+class ClosestTasks(TaskPolicy):
+    """Answers "tasks": the task nearest to its input, without waiting for a better slot.
 
     Hadoop's MRAppMaster has the same priorities: failed maps, reduces, maps.
     """
-    return job.next_rerun() or job.next_pending_reduce()
-
-
-def why_first(task: TaskView) -> str:
-    """Why a task that ``ready_first`` gave goes before pending maps."""
-    return REDUCE if task.stage.reads else RERUN
-
-
-class ClosestTasks(TaskPolicy):
-    """Answers "tasks": the task nearest to its input, without waiting for a better slot."""
 
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
-        task = ready_first(job)
-        if task is not None:
-            return Place(task, why_first(task))
+        if (task := job.next_rerun() or job.next_pending_reduce()) is not None:
+            return Place(task, REDUCE if task.stage.reads else RERUN)
         task, level = job.closest_pending_map(slot)
         if task is None:
             return Pass("no task is ready for a slot")

@@ -7,14 +7,13 @@ forecasts of a workload, for the simulator and for real clusters alike.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Annotated
 
 import msgspec
 
 from railyard.cluster.messaging.wire import (
     BYTES_PER_S_MAX,
-    FEW,
     BytesPerS,
+    Few,
     ModelBytes,
     Name,
     Seconds,
@@ -28,7 +27,7 @@ class StageForecast(msgspec.Struct, frozen=True, kw_only=True):
 
     name: Name  #: as the job's stage is called
     #: the stages that it fetches the output of; none = it reads files
-    reads: Annotated[tuple[Name, ...], FEW] = ()
+    reads: Few[Name] = ()
     tasks: Tasks
     input_bytes: ModelBytes  #: what all its tasks together read or fetch
     #: what each stage that reads it fetches; if none does, what it stores
@@ -42,7 +41,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """The predicted stages of one job, and when it comes."""
 
     name: Name  #: of the recurring job; all its runs share it
-    stages: Annotated[tuple[StageForecast, ...], FEW]  #: each after those that it reads
+    stages: Few[StageForecast]  #: each after those that it reads
     submit_s: Seconds | None = None  #: when it should be submitted, by the core's clock
 
 
@@ -79,23 +78,19 @@ def forecast_of(job: WorkloadJob, begin_s: float = 0.0) -> Forecast | None:
                 input_bytes=inputs[stage.name],
                 output_bytes=stage.output_bytes,
                 task_s=stage.task_s,
-                rate_bytes_per_s=_finite(stage.rate_bytes_per_s),
+                # An unlimited rate can't be sent or logged.
+                rate_bytes_per_s=stage.rate_bytes_per_s
+                and min(stage.rate_bytes_per_s, BYTES_PER_S_MAX),
             )
             for stage in expected.stages
         ),
     )
 
 
-def _finite(bytes_per_s: float | None) -> float | None:
-    """A rate that can be sent and logged: an unlimited one is the largest."""
-    return None if bytes_per_s is None else min(bytes_per_s, BYTES_PER_S_MAX)
-
-
 def predicted_jobs(jobs: Iterable[WorkloadJob], begin_s: float = 0.0) -> tuple[PredictedJob, ...]:
     """The forecasts of a workload's jobs, but for ad hoc ones."""
-    forecasts = ((job.name, forecast_of(job, begin_s)) for job in jobs)
     return tuple(
-        PredictedJob(job=name, forecast=forecast)
-        for name, forecast in forecasts
-        if forecast is not None
+        PredictedJob(job=job.name, forecast=forecast)
+        for job in jobs
+        if (forecast := forecast_of(job, begin_s)) is not None
     )

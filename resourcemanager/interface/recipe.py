@@ -26,9 +26,6 @@ from railyard.resourcemanager.interface.speculation import Speculation
 
 Option = str | int | float | bool
 
-#: Name of the one field of ``_wrapped``; a section's name may be no name in Python.
-_FIELD = "config"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
@@ -50,10 +47,7 @@ class Recipe:
     def variant(self, name: str, source: str, settings: Mapping[str, Option]) -> Recipe:
         """The same scheduler with other settings, called "SELF:NAME": for a paper's ablations."""
         return replace(
-            self,
-            name=f"{self.name}:{name}",
-            source=source,
-            settings={**self.settings, **settings},
+            self, name=f"{self.name}:{name}", source=source, settings={**self.settings, **settings}
         )
 
     @cached_property
@@ -61,14 +55,14 @@ class Recipe:
         """Whether any of its policies looks at jobs' forecasts."""
         return any(
             kind.uses_forecasts or kind.jobs_predicted is not Policy.jobs_predicted
-            for kind in self.classes()
+            for kind in self.classes
         )
 
     @cached_property
     def uses_data(self) -> bool:
         """Whether any of its policies looks at where data is."""
         moves = self.data.propose is not Policy.propose
-        return moves or any(kind.uses_data for kind in self.classes())
+        return moves or any(kind.uses_data for kind in self.classes)
 
     @property
     def reserves(self) -> bool:
@@ -80,7 +74,7 @@ class Recipe:
         """Whether any of its policies looks at the links between racks."""
         return any(
             kind.uses_network or kind.links_observed is not Policy.links_observed
-            for kind in self.classes()
+            for kind in self.classes
         )
 
     @property
@@ -88,29 +82,23 @@ class Recipe:
         """Whether its flows policy gives fetches priorities."""
         return self.flows.priority is not FlowPolicy.priority
 
+    @cached_property
     def classes(self) -> tuple[type[Policy], ...]:
         """The classes of its policies, each once."""
-        return self._classes
-
-    def with_settings(self) -> tuple[type[Policy], ...]:
-        """The classes of its policies, and of their parts with settings of their own."""
-        return self._with_settings
-
-    @cached_property
-    def sections(self) -> tuple[tuple[str, type[msgspec.Struct]], ...]:
-        """Each prefix of its settings, with their class."""
-        kinds = {kind.section: kind.Config for kind in self.with_settings() if kind.section}
-        return tuple((kinds | ({LINKS: LinksConfig} if self.uses_network else {})).items())
-
-    @cached_property
-    def _classes(self) -> tuple[type[Policy], ...]:
         roles = (self.data, self.order, self.tasks, self.shuffle, self.copies, self.flows)
         return tuple(dict.fromkeys(roles))
 
     @cached_property
-    def _with_settings(self) -> tuple[type[Policy], ...]:
-        kinds = [each for kind in self.classes() for each in (kind, *kind.part_settings)]
+    def with_settings(self) -> tuple[type[Policy], ...]:
+        """The classes of its policies, and of their parts with settings of their own."""
+        kinds = [each for kind in self.classes for each in (kind, *kind.part_settings)]
         return tuple(dict.fromkeys(kinds))
+
+    @cached_property
+    def sections(self) -> tuple[tuple[str, type[msgspec.Struct]], ...]:
+        """Each prefix of its settings, with their class."""
+        kinds = {kind.section: kind.Config for kind in self.with_settings if kind.section}
+        return tuple((kinds | ({LINKS: LinksConfig} if self.uses_network else {})).items())
 
 
 def read_options(
@@ -123,8 +111,7 @@ def read_options(
     """
     made = _read_sections(recipe, options)
     return {
-        kind: made[kind.section] if kind.section else kind.Config()
-        for kind in recipe.with_settings()
+        kind: made[kind.section] if kind.section else kind.Config() for kind in recipe.with_settings
     }
 
 
@@ -142,11 +129,11 @@ def option_names(recipe: Recipe) -> list[str]:
     return _names(dict(recipe.sections))
 
 
-def _read_sections(recipe: Recipe, options: Mapping[str, Option]) -> dict[str, msgspec.Struct]:
+def _read_sections(recipe: Recipe, options: Mapping[str, Option]) -> Mapping[str, msgspec.Struct]:
     """{prefix: its settings}"""
     given = {**recipe.settings, **options}
     typed = tuple((name, type(value), value) for name, value in given.items())  # as 1 is not True
-    return dict(_made(recipe.name, recipe.sections, typed))
+    return _made(recipe.name, recipe.sections, typed)
 
 
 @functools.lru_cache(maxsize=256)  # it takes longer than the shortest simulations
@@ -154,8 +141,7 @@ def _made(
     recipe: str,
     sections: tuple[tuple[str, type[msgspec.Struct]], ...],
     given: tuple[tuple[str, type, Option], ...],
-) -> tuple[tuple[str, msgspec.Struct], ...]:
-    """Each prefix and its settings, which nobody changes."""
+) -> Mapping[str, msgspec.Struct]:
     known = dict(sections)
     nested: dict[str, dict[str, Any]] = {}
     for name, _, value in given:
@@ -168,21 +154,12 @@ def _made(
             table.setdefault(field, {})[key] = value
         else:
             table[field] = value
-    return tuple(
-        (
-            section,
-            getattr(
-                build({section: nested.get(section, {})}, _wrapped(section, config), recipe),
-                _FIELD,
-            ),
-        )
-        for section, config in sections
-    )
-
-
-def _wrapped(section: str, config: type[msgspec.Struct]) -> type[msgspec.Struct]:
-    """A struct with ``config`` as its only field, so that errors name the section."""
-    return msgspec.defstruct("Options", [(_FIELD, config)], rename={_FIELD: section})
+    # A section's name, which errors give, may be no name in Python.
+    fields = {f"section_{number}": section for number, section in enumerate(known)}
+    kinds = list(zip(fields, known.values(), strict=True))
+    every = msgspec.defstruct("Options", kinds, rename=fields)
+    made = build({section: nested.get(section, {}) for section in known}, every, recipe)
+    return dict(zip(known, msgspec.structs.astuple(made), strict=True))
 
 
 @functools.cache  # msgspec evaluates the annotations of all fields

@@ -94,11 +94,11 @@ class Late(Policy):
         self,
         config: SpeculationConfig,
         cluster: ClusterView,
-        others: Callable[[TaskView], bool] | None = None,
+        others: Callable[[TaskView], bool] = lambda _: False,
     ) -> None:
         super().__init__(config, cluster)
         self._config = config
-        self._others = others or _of_nobody
+        self._others = others
         self._copies: dict[AttemptId, None] = {}  #: copies that hold a slot
         #: all others that do, the oldest first
         self._originals: dict[AttemptId, AttemptView] = {}
@@ -158,8 +158,7 @@ class Late(Policy):
         for left_s, attempt in sorted(self._slow(), key=lambda each: -each[0]):
             if not self._may_copy():
                 return
-            node = self._node_for(attempt)
-            if node is not None:
+            if (node := self._node_for(attempt)) is not None:
                 why = f"{attempt.id} is slow: {left_s:.1f} s left at its rate"
                 yield Copy(attempt.task, node.id, why=why)
 
@@ -239,10 +238,6 @@ class Late(Policy):
     def _rate(self, attempt: AttemptView) -> float:
         """Progress per second since its launch."""
         return attempt.progress / max(_SHORTEST_S, self._age_s(attempt))
-
-
-def _of_nobody(_: TaskView) -> bool:
-    return False
 
 
 def _whole(duration_s: float) -> float:

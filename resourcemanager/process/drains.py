@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messages import DrainStarted, NodeActivated
+from railyard.cluster.messaging.access import CLIENT
 from railyard.cluster.messaging.lastinglink import LastingLink
-from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Message, Refusal
 from railyard.dfs.messages import DrainingNodes, DrainNodes
@@ -36,7 +36,6 @@ class Drains:
         self,
         driver: Driver,
         server: Server,
-        reactor: Reactor,
         namenode: LastingLink,
         managers: NodeManagers,
         *,
@@ -46,18 +45,16 @@ class Drains:
         self._server = server
         self._namenode = namenode
         self._managers = managers
-        self._replicas: dict[NodeId, int] = {}
+        #: {drained node: how many replicas the NameNode says that it has}
+        self.replicas: Mapping[NodeId, int] = {}
         self._awaits_answer = False  #: whether the NameNode has been asked and has not answered
         #: whether the NameNode may take other nodes for drained than the core does
         self._resends = is_restarted
-        reactor.call_every(_PERIOD_S, self._send)
+        server.on(DrainNode, self._drain, (CLIENT,))
+        server.on(ActivateNode, self._activate, (CLIENT,))
+        driver.reactor.call_every(_PERIOD_S, self._send)
 
-    @property
-    def replicas(self) -> Mapping[NodeId, int]:
-        """{drained node: how many replicas the NameNode says that it has}."""
-        return self._replicas
-
-    def drain(self, request: Request[DrainNode]) -> None:
+    def _drain(self, request: Request[DrainNode]) -> None:
         """Begin to drain a node, if the NameNode can do without it.  Raises ``PeerError``."""
         message = request.message
         node = message.node
@@ -73,7 +70,7 @@ class Drains:
             except PeerError as error:  # it was lost meanwhile
                 self._server.reply(request, Refusal.because(error))
                 return
-            self._replicas.update(answer.replicas)
+            self.replicas = {**self.replicas, **answer.replicas}
             self._driver.feed(DrainStarted(node=node, kill=message.now))
             self._driver.settle()
             log.info("%s is drained", node)
@@ -82,7 +79,7 @@ class Drains:
         self._resends = True
         self._namenode.insist(DrainNodes(nodes=wanted, new=node), DrainingNodes, answered)
 
-    def activate(self, request: Request[ActivateNode]) -> Message:
+    def _activate(self, request: Request[ActivateNode]) -> Message:
         """Take a node back, unless it is.  Raises ``PeerError`` if there is no such node."""
         message = request.message
         node = message.node
@@ -91,7 +88,6 @@ class Drains:
             return Done()
         self._driver.feed(NodeActivated(node=node, slots=slots))
         self._driver.settle()
-        self._replicas.pop(node, None)
         self._resends = True
         self._send()
         log.info("%s takes attempts and replicas again", node)
@@ -123,7 +119,7 @@ class Drains:
         def answered(answer: DrainingNodes | Refusal, _: object) -> None:
             self._awaits_answer = False
             if isinstance(answer, DrainingNodes):
-                self._replicas = dict(answer.replicas)
+                self.replicas = answer.replicas
                 self._resends = self._drained() != drained
             elif not answer.unable:  # as in safe mode
                 self._resends = False

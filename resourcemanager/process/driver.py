@@ -40,7 +40,7 @@ class Driver(CoreDriver):
 
     def __init__(self, core: Core, journal: Journal, reactor: Reactor, started_s: float) -> None:
         super().__init__(core, journal, now_s)
-        self._reactor = reactor
+        self.reactor = reactor
         self._journal = journal
         self.started_s = started_s
         self._timers: dict[str, Timer] = {}
@@ -104,7 +104,7 @@ class Driver(CoreDriver):
             self._held.append((self.event_s, commands))
             if not self._settles:
                 self._settles = True
-                self._reactor.call_later(0, self.settle)
+                self.reactor.call_later(0, self.settle)
 
     def _set_timer(self, command: SetTimer) -> None:
         earlier = self._timers.pop(command.timer, None)
@@ -116,7 +116,7 @@ class Driver(CoreDriver):
             self.feed(TimerFired(timer=command.timer))
 
         when_s = self.started_s + command.at_s
-        self._timers[command.timer] = self._reactor.call_at(when_s, fire)
+        self._timers[command.timer] = self.reactor.call_at(when_s, fire)
 
 
 #: Room that the journal has on a disk that is full: for some ten thousand events.
@@ -174,7 +174,7 @@ class Journal(EventLog):
             try:
                 sync_file(self.file)
             except OSError as error:
-                self._end(self._at_s, error)
+                self._end(error)
                 self._review_mark()
 
     def flush(self) -> None:

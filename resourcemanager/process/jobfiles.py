@@ -1,4 +1,4 @@
-"""The files of jobs: output folders, which one job at a time writes to, commits, removals; input.
+"""Jobs as they were submitted: output folders, one job each, commits, removals; their input.
 
 Never here: when a job is committed, which attempts' files count, where data goes (the core).
 """
@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from railyard.cluster.errors import PeerError
+from railyard.cluster.errors import PeerError, UsageError
 from railyard.cluster.ids import JobId
+from railyard.cluster.messaging.access import CLIENT
 from railyard.cluster.messaging.lastinglink import LastingLink
-from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Message, Refusal
 from railyard.dfs.messages import (
@@ -27,59 +27,99 @@ from railyard.dfs.messages import (
 )
 from railyard.resourcemanager.core.files import commit_of, commit_refused, success_file
 from railyard.resourcemanager.driving.orders import move_ended, move_request, report_data
-from railyard.resourcemanager.interface.commands import CommitJob, MoveBlock, PlaceData
-from railyard.resourcemanager.interface.events import DataAnnounced, DataBlock, JobCommitted
+from railyard.resourcemanager.interface.commands import CommitJob, EndJob, MoveBlock, PlaceData
+from railyard.resourcemanager.interface.events import (
+    DataAnnounced,
+    DataBlock,
+    JobCommitted,
+    StagePlan,
+)
 from railyard.resourcemanager.process.driver import Driver
-from railyard.resourcemanager.process.messages import DataPlan, NoteInput, PlanData
-from railyard.resourcemanager.process.recovery import Submissions
-from railyard.resourcemanager.process.submission import Submission, input_files
+from railyard.resourcemanager.process.messages import DataPlan, NoteInput, PlanData, SubmitJob
+from railyard.resourcemanager.process.recovery import JobFiles
+from railyard.resourcemanager.process.submission import JobIds, Submission, input_files, submitted
 
 #: Seconds before a job is committed again, for each further try.
 _PAUSES_S = (0.2, 0.6, 1.5, 3.0)
 
 
-class Outputs:
-    """The output folders of jobs that are not discarded yet."""
+class Jobs:
+    """The jobs that are not discarded yet, as their clients submitted them, and their outputs.
+
+    Each is also in a file, for a restart.
+    """
 
     def __init__(
-        self, driver: Driver, namenode: LastingLink, reactor: Reactor, submissions: Submissions
+        self,
+        driver: Driver,
+        namenode: LastingLink,
+        files: JobFiles[SubmitJob],
+        ids: JobIds,
     ) -> None:
         self._driver = driver
         self._namenode = namenode
-        self._reactor = reactor
-        self._submissions = submissions
-        self._folders: dict[JobId, str] = {}
+        self._files = files
+        self.ids = ids
+        self.submitted: dict[JobId, SubmitJob] = {}
+        self.tokens: dict[str, JobId] = {}  #: of submissions, while there is a record of the job
         self._failed: set[JobId] = set()  #: of these jobs, whose output is removed
         driver.on(CommitJob, self.commit)
 
-    def check_is_free(self, path: str) -> None:
-        """Raise ``PeerError`` if another job writes to this folder."""
-        for job, taken in self._folders.items():
-            if taken == path:
-                raise PeerError(f"output {path}: job {job} writes there: need another path")
+    def accept(self, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> JobId:
+        """Take a job.  Raises ``PeerError`` or ``UsageError`` if it can't be taken."""
+        job = self.ids.id_for(wanted.job)
+        event = submitted(job, wanted, stages)
+        for other, taken in self.submitted.items():
+            if event.output_path and _output_of(taken) == event.output_path:
+                path = event.output_path
+                raise PeerError(f"output {path}: job {other} writes there: need another path")
+        self._add(job, wanted)
+        self._files.keep(job, wanted)
+        try:
+            self._driver.feed(event)
+        except (PeerError, UsageError):
+            del self.submitted[job]
+            self.tokens.pop(wanted.token, None)
+            self._files.forget(job)
+            raise
+        self.ids.used(job)
+        return job
 
-    def add(self, job: JobId, path: str) -> None:
-        """A job writes to this folder; "": to none."""
-        if path:
-            self._folders[job] = path
+    def take_up(self) -> None:
+        """Know the jobs that were submitted to the process before this one."""
+        for job in self._files.jobs():
+            record = self._driver.core.records.get(job)
+            if record is None:
+                self._files.forget(job)  # it was not accepted, or is forgotten
+            elif (wanted := self._files.get(job)) is not None:
+                self._add(job, wanted)
+                if record.ok is False:
+                    self._failed.add(job)
 
-    def job_failed(self, job: JobId) -> None:
-        """Have what a job has written removed once it is discarded."""
-        if job in self._folders:
-            self._failed.add(job)
+    def ended(self, order: EndJob) -> None:
+        """If a job has failed, have what it has written removed once it is discarded."""
+        if not order.ok:
+            self._failed.add(order.job)
+        records = self._driver.core.records
+        self.tokens = {token: job for token, job in self.tokens.items() if job in records}
 
     def discard(self, job: JobId) -> None:
         """Nothing of a job runs any more: forget it, and remove the output if it failed."""
-        path = self._folders.pop(job, "")
-        if job not in self._failed:
-            self._submissions.forget(job)
-            return
-        self._failed.remove(job)
-        if path in self._folders.values():  # another job has it since: it was removed then
-            self._submissions.forget(job)
+        wanted = self.submitted.pop(job, None)
+        path = "" if wanted is None else _output_of(wanted)
+        has_failed = job in self._failed
+        self._failed.discard(job)
+        # If another job has the path since, it was removed then.
+        if not path or not has_failed or path in map(_output_of, self.submitted.values()):
+            self._files.forget(job)
             return
         remove = Remove(path=path, recursive=True)
-        self._namenode.insist(remove, Removed, lambda *_: self._submissions.forget(job))
+        self._namenode.insist(remove, Removed, lambda *_: self._files.forget(job))
+
+    def _add(self, job: JobId, wanted: SubmitJob) -> None:
+        self.submitted[job] = wanted
+        if wanted.token:
+            self.tokens[wanted.token] = job
 
     def commit(self, order: CommitJob, tries: int = 0) -> None:
         """Rename the winners' files, all or none.
@@ -101,7 +141,7 @@ class Outputs:
             self._driver.feed(JobCommitted(job=order.job))
         elif answer.unable and tries < len(_PAUSES_S):
             again = partial(self.commit, order, tries + 1)
-            self._reactor.call_later(_PAUSES_S[tries], again)
+            self._driver.reactor.call_later(_PAUSES_S[tries], again)
         else:
             self._is_committed(order, answer)
 
@@ -113,6 +153,11 @@ class Outputs:
 
         path = success_file(order.output_path)
         self._namenode.insist(GetStatus(path=path), Status, looked)
+
+
+def _output_of(wanted: SubmitJob) -> str:
+    """The folder that a job writes to; "": none."""
+    return wanted.output_path.rstrip("/")
 
 
 class InputData:
@@ -130,11 +175,12 @@ class InputData:
         #: {path: requests for its racks that wait}
         self._planning: dict[str, deque[Request[PlanData]]] = {}
         self._coming: dict[Submission, None] = {}  #: jobs that look up their input
+        server.on(PlanData, self._plan)
+        server.on(NoteInput, self._note, (CLIENT,))
         driver.on(PlaceData, self._send_plan)
         driver.on(MoveBlock, self.move)
 
-    def plan(self, request: Request[PlanData]) -> None:
-        """Handle ``PlanData``."""
+    def _plan(self, request: Request[PlanData]) -> None:
         wanted = request.message
         requests = self._planning.setdefault(wanted.path, deque())
         requests.append(request)
@@ -151,8 +197,8 @@ class InputData:
             requests.pop()
             raise
 
-    def note(self, request: Request[NoteInput]) -> Message | None:
-        """Handle ``NoteInput``: find the blocks, and report them to the core."""
+    def _note(self, request: Request[NoteInput]) -> Message | None:
+        """Find the blocks, and report them to the core."""
         wanted = request.message
         if not self._driver.core.state.uses_data:
             return Done()

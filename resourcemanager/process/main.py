@@ -12,18 +12,9 @@ from railyard.cluster.errors import InvariantError, PeerError, UsageError
 from railyard.cluster.ids import JobId, RackId
 from railyard.cluster.machine import DECIDER, cause_of, take_priority
 from railyard.cluster.messages import (
-    FACTS,
-    AttemptDelayed,
-    BeginAttempt,
     DiscardJob,
-    Fact,
-    KillAttempt,
-    LaunchAttempt,
-    NodeManagerHeartbeat,
-    NodeManagerHolds,
-    RegisterNodeManager,
 )
-from railyard.cluster.messaging.access import CLIENT, GATEWAY, NODE_MANAGER
+from railyard.cluster.messaging.access import CLIENT, GATEWAY
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Request, Server, Transport
@@ -34,39 +25,16 @@ from railyard.resourcemanager.core.joblife import commit_order
 from railyard.resourcemanager.driving.coredriver import core_for
 from railyard.resourcemanager.interface.commands import EndJob
 from railyard.resourcemanager.interface.events import JobKilled, JobsPredicted, StagePlan
+from railyard.resourcemanager.process import messages
 from railyard.resourcemanager.process.drains import Drains
 from railyard.resourcemanager.process.driver import Driver, Journal
-from railyard.resourcemanager.process.jobfiles import InputData, Outputs
-from railyard.resourcemanager.process.messages import (
-    ActivateNode,
-    DrainNode,
-    GetClusterStatus,
-    GetJobDetails,
-    GetJobFigures,
-    GetJobTasks,
-    GetReport,
-    JobAccepted,
-    JobIdReserved,
-    KillJob,
-    NoteInput,
-    PlanData,
-    ReserveJobId,
-    SetSlots,
-    SubmitForecasts,
-    SubmitJob,
-    WatchJob,
-)
+from railyard.resourcemanager.process.jobfiles import InputData, Jobs
 from railyard.resourcemanager.process.network import LinkWatch, NetworkOrders, Outages
 from railyard.resourcemanager.process.nodemanagers import NodeManagers
-from railyard.resourcemanager.process.progress import (
-    cluster_status,
-    job_ended,
-    job_figures,
-    job_progress,
-)
-from railyard.resourcemanager.process.recovery import Follower, Recovered, Submissions, recover
-from railyard.resourcemanager.process.reports import MachineTime, NetworkReports, Snapshots
-from railyard.resourcemanager.process.submission import JobIds, Submission, submitted
+from railyard.resourcemanager.process.progress import cluster_status, job_ended, job_progress
+from railyard.resourcemanager.process.recovery import Follower, JobFiles, Recovered
+from railyard.resourcemanager.process.reports import MachineTime, NetworkReports
+from railyard.resourcemanager.process.submission import JobIds, Submission
 from railyard.resourcemanager.process.taskhistory import (
     TaskHistory,
     job_details,
@@ -78,6 +46,8 @@ log = logging.getLogger(__name__)
 
 #: Events that lead to nothing are journaled this often.
 _JOURNAL_PERIOD_S = 0.2
+#: Time between two reports of progress.
+_PROGRESS_PERIOD_S = 0.2
 
 
 def main(daemon: Daemon) -> int:
@@ -115,58 +85,55 @@ class ResourceManager:
         self, daemon: Daemon, transport: Transport, before: Recovered | None = None
     ) -> None:
         """``before``: what a standby has replayed; otherwise it is done here."""
-        config, self._folder = daemon.config, daemon.folder
-        self._config = config
-        if before is None and daemon.folder.events.exists():
-            before = recover(daemon.folder.events)
-        core = core_for(config) if before is None else before.core
-        started_s = now_s() if before is None else before.started_s
-        self._history = TaskHistory(core.state) if before is None else before.history
-        resume_bytes = None if before is None else before.length_bytes
-        self._journal = Journal(daemon.folder.events, config, started_s, resume_bytes)
-        self._driver = Driver(core, self._journal, transport.reactor, started_s)
-        self._driver.on_handled = self._history.take
-        self._epoch = transport.epoch
-        self._server = transport.server("resourcemanager")
-        self._namenode = LastingLink(transport, "namenode")
-        liveness = config.topology.liveness
-        self._machine = MachineTime()
-        self._managers = NodeManagers(self._driver, self._server, liveness, self._machine)
-        self._drains = Drains(
-            self._driver,
-            self._server,
-            transport.reactor,
-            self._namenode,
-            self._managers,
-            is_restarted=before is not None,
+        config, folder = daemon.config, daemon.folder
+        self._config, self._folder = config, folder
+        if before is None and folder.events.exists():
+            before = Follower(folder.events).finish()
+        elif before is None:
+            core = core_for(config)
+            before = Recovered(core, now_s(), TaskHistory(core.state))
+        is_restarted = before.length_bytes is not None
+        self._history = before.history
+        self._journal = Journal(folder.events, config, before.started_s, before.length_bytes)
+        driver = Driver(before.core, self._journal, transport.reactor, before.started_s)
+        driver.on_handled = self._history.take
+        self._driver = driver
+        self._epoch = transport.epochs.own
+        self._server = server = transport.server("resourcemanager")
+        namenode = LastingLink(transport, "namenode")
+        machine = MachineTime()
+        stored = JobFiles(folder.jobs, ".job", messages.SubmitJob, safe=config.durability == "safe")
+        self._jobs = Jobs(driver, namenode, stored, JobIds(before.job_number + 1))
+        self._managers = NodeManagers(
+            driver, server, config.topology.liveness, machine, self._jobs.submitted
         )
-        self._watchers = Watchers(self._driver, self._server)
-        outages = Outages(daemon.folder.network_away)
-        self._network = NetworkOrders(self._driver, transport, self._managers.send, outages)
-        snapshots = Snapshots(daemon.folder.network_looks)
+        self._drains = Drains(driver, server, namenode, self._managers, is_restarted=is_restarted)
+        self._watchers = Watchers(driver, server)
+        outages = Outages(folder.network_away)
+        self._network = NetworkOrders(driver, transport, self._managers.send, outages)
         self._reports = NetworkReports(
-            self._driver, self._network, snapshots, self._machine, config
+            driver, server, self._network, folder.network_looks, machine, config
         )
-        links = self._driver.core.state.policies.links
+        links = driver.core.state.policies.links
         if links is not None:
-            LinkWatch(self._driver, transport, links).begin()
-        self._ids = JobIds(1 if before is None else before.job_number + 1)
-        self._submissions = Submissions(daemon.folder.jobs, config.durability)
-        #: {token of a submission: its job}, while there is a record of that
-        self._tokens: dict[str, JobId] = {}
-        self._outputs = Outputs(self._driver, self._namenode, transport.reactor, self._submissions)
-        scale = config.topology.scale
-        self._data = InputData(self._driver, self._server, self._namenode, scale)
-        self._take_messages()
-        self._take_commands()
-        transport.reactor.call_every(liveness.heartbeat, self._managers.expire)
-        transport.reactor.call_every(Watchers.PERIOD_S, self._watchers.send_progress)
+            LinkWatch(driver, transport, links).begin()
+        self._data = InputData(driver, server, namenode, config.topology.scale)
+        server.on(messages.SubmitForecasts, self._forecasts, (CLIENT,))
+        server.on(
+            messages.ReserveJobId, lambda _: messages.JobIdReserved(job=self._jobs.ids.reserve())
+        )
+        server.on(messages.SubmitJob, self._submit)
+        server.on(messages.KillJob, self._kill, (CLIENT, GATEWAY))
+        server.on(messages.GetClusterStatus, self._status)
+        server.on(messages.GetJobDetails, self._details)
+        server.on(messages.GetJobTasks, self._tasks)
+        driver.on(EndJob, self._end_job)
+        driver.on(DiscardJob, self._discard)
         transport.reactor.call_every(_JOURNAL_PERIOD_S, self._journal_all)
-        if before is not None:
+        if is_restarted:
             self._resume(before)
 
     def close(self) -> None:
-        """Close the journal."""
         self._journal.close()
 
     def _journal_all(self) -> None:
@@ -182,8 +149,11 @@ class ResourceManager:
         core = self._driver.core
         log.info("epoch %d: %d events were replayed", self._epoch, before.events)
         self._managers.slots.update(before.slots)
-        for job, wanted in self._submissions.all().items():
-            self._take_up(job, wanted)
+        self._jobs.take_up()
+        for job, wanted in list(self._jobs.submitted.items()):
+            self._history.note_settings(job, settings_of(wanted))
+            if job not in core.state.jobs and job not in core.state.draining:
+                self._discard(DiscardJob(job=job))
         rows = self._folder.processes("NodeManager")
         self._managers.expect(
             {RackId(row["name"].removeprefix("nodemanager-")): row["pid"] for row in rows}
@@ -191,125 +161,52 @@ class ResourceManager:
         self._network.resume()
         for known in list(core.state.jobs.values()):
             if known.state == "committing":
-                self._outputs.commit(commit_order(known))
-            elif known.id not in self._managers.packages:
+                self._jobs.commit(commit_order(known))
+            elif known.id not in self._jobs.submitted:
                 reason = "its code was lost in a restart, as the disk had been full"
                 self._driver.feed(JobKilled(job=known.id, reason=reason))
         for order in core.moves:
             self._data.move(order)
         self._driver.arm(before.timers_s)
 
-    def _take_up(self, job: JobId, wanted: SubmitJob) -> None:
-        """Go on with a job that was submitted to the process before this one."""
-        state = self._driver.core.state
-        record = state.records.get(job)
-        if record is None:
-            self._submissions.forget(job)  # it was not accepted, or is forgotten
-            return
-        if wanted.token:
-            self._tokens[wanted.token] = job
-        self._outputs.add(job, wanted.output_path.rstrip("/"))
-        if record.ok is False:
-            self._outputs.job_failed(job)
-        self._managers.packages[job] = wanted.package
-        self._history.note_settings(job, settings_of(wanted))
-        if job not in state.jobs and job not in state.draining:
-            self._discard(DiscardJob(job=job))
-
-    def _take_messages(self) -> None:
-        server = self._server
-        managers, only = self._managers, (NODE_MANAGER,)
-        server.on(RegisterNodeManager, managers.register, only)
-        server.on(NodeManagerHeartbeat, managers.heartbeat, only)
-        server.on(NodeManagerHolds, managers.holds, only)
-        for kind in FACTS:
-            server.on(kind, self._fact, only)
-        server.on(AttemptDelayed, self._delayed, only)
-        server.on(SubmitForecasts, self._forecasts, (CLIENT,))
-        server.on(PlanData, self._data.plan)
-        server.on(NoteInput, self._data.note, (CLIENT,))
-        server.on(ReserveJobId, lambda _: JobIdReserved(job=self._ids.reserve()))
-        server.on(SubmitJob, self._submit)
-        server.on(KillJob, self._kill, (CLIENT, GATEWAY))
-        server.on(SetSlots, managers.set_slots, (CLIENT,))
-        server.on(DrainNode, self._drains.drain, (CLIENT,))
-        server.on(ActivateNode, self._drains.activate, (CLIENT,))
-        server.on(WatchJob, self._watchers.watch)
-        server.on(GetClusterStatus, self._status)
-        server.on(GetJobDetails, self._details)
-        server.on(GetJobFigures, self._figures)
-        server.on(GetJobTasks, self._tasks)
-        server.on(GetReport, lambda request: self._reports.ask(request, self._server.reply))
-
-    def _take_commands(self) -> None:
-        driver = self._driver
-        driver.on(LaunchAttempt, self._managers.launch)
-        driver.on(BeginAttempt, lambda order: self._managers.send(order.node, order))
-        driver.on(KillAttempt, lambda order: self._managers.send(order.node, order))
-        driver.on(EndJob, self._end_job)
-        driver.on(DiscardJob, self._discard)
-
     # Messages ------------------------------------------------------------------------------------
-    def _fact(self, request: Request[Fact]) -> None:
-        self._managers.check_fact(request)
-        self._driver.feed(request.message)
-
-    def _delayed(self, request: Request[AttemptDelayed]) -> None:
-        self._managers.check_fact(request)
-        self._machine.note(request.message)
-
-    def _forecasts(self, request: Request[SubmitForecasts]) -> None:
+    def _forecasts(self, request: Request[messages.SubmitForecasts]) -> None:
         wanted = request.message
         self._driver.feed(JobsPredicted(jobs=wanted.jobs))
         self._driver.settle()
         self._server.reply(request, Done())
 
-    def _submit(self, request: Request[SubmitJob]) -> None:
+    def _submit(self, request: Request[messages.SubmitJob]) -> None:
         wanted = request.message
-        if wanted.token in self._tokens:
-            self._server.reply(request, JobAccepted(job=self._tokens[wanted.token]))
-            return
 
         def refuse(reason: str) -> None:
             self._server.reply(request, Refusal(reason=reason))
 
         def accept(stages: tuple[StagePlan, ...], files: list[FileBlocks]) -> None:
             self._data.report(files)
-            try:
-                job = self._accept(wanted, stages)
-            except (PeerError, UsageError) as error:
-                refuse(str(error))
-            else:
-                self._server.reply(request, JobAccepted(job=job))
+            job = self._jobs.tokens.get(wanted.token)  # sent again while its input was looked up
+            if job is None:
+                try:
+                    job = self._accept(wanted, stages)
+                except (PeerError, UsageError) as error:
+                    refuse(str(error))
+                    return
+            self._server.reply(request, messages.JobAccepted(job=job))
 
-        scale = self._config.topology.scale
-        self._data.look_up(Submission(wanted, scale, accept, refuse))
+        if wanted.token in self._jobs.tokens:
+            self._server.reply(request, messages.JobAccepted(job=self._jobs.tokens[wanted.token]))
+        else:
+            scale = self._config.topology.scale
+            self._data.look_up(Submission(wanted, scale, accept, refuse))
 
-    def _accept(self, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> JobId:
-        """Take a job.  Raises ``PeerError`` or ``UsageError`` if it can't be taken."""
-        if wanted.token in self._tokens:  # it was sent again while its input was looked up
-            return self._tokens[wanted.token]
-        job = self._ids.id_for(wanted.job)
-        event = submitted(job, wanted, stages)
-        self._outputs.check_is_free(event.output_path)
-        self._managers.packages[job] = wanted.package
-        self._submissions.keep(job, wanted)
-        try:
-            self._driver.feed(event)
-        except (PeerError, UsageError):
-            del self._managers.packages[job]
-            self._submissions.forget(job)
-            raise
-        self._ids.used(job)
-        if wanted.token:
-            self._tokens[wanted.token] = job
-        self._outputs.add(job, event.output_path)
+    def _accept(self, wanted: messages.SubmitJob, stages: tuple[StagePlan, ...]) -> JobId:
+        job = self._jobs.accept(wanted, stages)
         self._history.note_settings(job, settings_of(wanted))
         self._driver.settle()
         self._reports.job_began(job)
         return job
 
-    def _kill(self, request: Request[KillJob]) -> Message:
+    def _kill(self, request: Request[messages.KillJob]) -> Message:
         job = request.message.job
         record = self._driver.core.records.get(job)
         if record is None or not record.stopped:  # otherwise it was asked for before
@@ -328,46 +225,36 @@ class ResourceManager:
             self._drains.replicas,
         )
 
-    def _details(self, request: Request[GetJobDetails]) -> Message:
+    def _details(self, request: Request[messages.GetJobDetails]) -> Message:
         driver = self._driver
         return job_details(driver.core, self._history, request.message.job, driver.now_s)
 
-    def _tasks(self, request: Request[GetJobTasks]) -> Message:
+    def _tasks(self, request: Request[messages.GetJobTasks]) -> Message:
         driver = self._driver
         return job_tasks(driver.core, self._history, request.message, driver.now_s)
 
-    def _figures(self, request: Request[GetJobFigures]) -> Message:
-        record = self._driver.core.records.get(request.message.job)
-        if record is None:
-            raise PeerError(f"there is no job {request.message.job}")
-        return job_figures(self._driver.core, record)
-
     # Commands ------------------------------------------------------------------------------------
     def _end_job(self, order: EndJob) -> None:
-        if not order.ok:
-            self._outputs.job_failed(order.job)
+        self._jobs.ended(order)
         self._reports.job_ended(order.job)
-        known = self._driver.core.records
-        for token in [token for token, job in self._tokens.items() if job not in known]:
-            del self._tokens[token]
         self._watchers.job_ended(order.job)
 
     def _discard(self, order: DiscardJob) -> None:
         self._managers.discard(order)
-        self._outputs.discard(order.job)
+        self._jobs.discard(order.job)
 
 
 class Watchers:
     """The clients that watch jobs, by job."""
 
-    PERIOD_S = 0.2  #: between two reports of progress
-
     def __init__(self, driver: Driver, server: Server) -> None:
         self._driver = driver
         self._server = server
         self._by_job: dict[JobId, list[bytes]] = {}
+        server.on(messages.WatchJob, self._watch)
+        driver.reactor.call_every(_PROGRESS_PERIOD_S, self._send_progress)
 
-    def watch(self, request: Request[WatchJob]) -> Message | None:
+    def _watch(self, request: Request[messages.WatchJob]) -> Message | None:
         """Watch a job for a client; it may have ended already."""
         job = request.message.job
         record = self._driver.core.records.get(job)
@@ -380,8 +267,7 @@ class Watchers:
             self._server.push(request.peer, job_ended(record))
         return None
 
-    def send_progress(self) -> None:
-        """Send all of them how far their jobs are."""
+    def _send_progress(self) -> None:
         for job in list(self._by_job):
             progress = job_progress(self._driver.core, job, self._driver.now_s)
             if progress is not None:

@@ -7,10 +7,8 @@ coflow or flow that the network does not know is opened, one that is over is clo
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from railyard.cluster.errors import PeerLost
@@ -20,6 +18,7 @@ from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Command, Done, Message, Refusal
+from railyard.cluster.runfolder import append_row, rows_of
 from railyard.netemu.messages import (
     CloseFlow,
     FinishCoflow,
@@ -66,9 +65,9 @@ class NetworkOrders:
     def resume(self) -> None:
         """Send the network all coflows and flows that there are."""
         core = self._driver.core
-        flows = [open_flow(each.start_order, now_s()) for each in core.fetches.values()]
+        flows = [open_flow(each.start_order, now_s()) for each in core.shuffle.fetches.values()]
         between = tuple([flow for flow in flows if flow.src != flow.dst])
-        order = ResumeCoflows(coflows=tuple(core.open_coflows), flows=between)
+        order = ResumeCoflows(coflows=tuple(core.shuffle.open_coflows), flows=between)
         self.link.request(order, Done, lambda answer, _: self._resumed(answer))
 
     def _lost(self) -> None:
@@ -121,21 +120,11 @@ class Outages:
     def __init__(self, path: Path) -> None:
         """``path``: the file with a line for each time, by the ResourceManagers before this one."""
         self._path = path
-        self._spans: list[tuple[float, float]] = []
-        with suppress(FileNotFoundError):
-            for line in path.read_text().splitlines():
-                with suppress(ValueError):  # cut short, as the disk was full
-                    lost_s, back_s = map(float, json.loads(line))
-                    self._spans.append((lost_s, back_s))
+        self._spans: list[tuple[float, float]] = [tuple(row) for row in rows_of(path)]
 
     def add(self, lost_s: float, back_s: float) -> None:
-        """It was lost from one time to the other."""
         self._spans.append((lost_s, back_s))
-        try:
-            with open(self._path, "a") as file:
-                file.write(f"{json.dumps((lost_s, back_s))}\n")
-        except OSError as error:
-            log.warning("%s: %s: a restart would forget it", self._path, error.strerror)
+        append_row(self._path, (lost_s, back_s))
 
     def between_s(self, begin_s: float, end_s: float) -> float:
         """Seconds between these two times for which it was lost."""

@@ -6,34 +6,18 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from railyard.cluster import messages
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, job_of, rack_of
 from railyard.cluster.machine import PATIENCE, AwakeClock, is_running
-from railyard.cluster.messages import (
-    AttemptDelayed,
-    DiscardJob,
-    Fact,
-    FactsJournaled,
-    FlowFact,
-    JobPackage,
-    KillAttempt,
-    LaunchAttempt,
-    LoadJob,
-    NodeJoined,
-    NodeLost,
-    NodeManagerHeartbeat,
-    NodeManagerHolds,
-    NodeRestarted,
-    RegisterNodeManager,
-    SlotsChanged,
-)
+from railyard.cluster.messaging.access import CLIENT, NODE_MANAGER
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.topologyfile import Liveness
 from railyard.resourcemanager.driving.orders import reader_of, settle_with
 from railyard.resourcemanager.process.driver import Driver
-from railyard.resourcemanager.process.messages import SetSlots
+from railyard.resourcemanager.process.messages import SetSlots, SubmitJob
 from railyard.resourcemanager.process.reports import MachineTime
 
 log = logging.getLogger(__name__)
@@ -64,8 +48,14 @@ class NodeManagers:
     """The NodeManagers, by rack."""
 
     def __init__(
-        self, driver: Driver, server: Server, liveness: Liveness, machine: MachineTime
+        self,
+        driver: Driver,
+        server: Server,
+        liveness: Liveness,
+        machine: MachineTime,
+        submitted: Mapping[JobId, SubmitJob],
     ) -> None:
+        """``submitted``: the jobs that are not discarded yet."""
         self._driver = driver
         self._server = server
         self._machine = machine
@@ -73,10 +63,22 @@ class NodeManagers:
         self._clock = AwakeClock(now_s(), liveness.heartbeat)
         self._by_rack: dict[RackId, _NodeManager] = {}
         self.slots: dict[NodeId, int] = {}  #: of nodes, where somebody has set them
-        self.packages: dict[JobId, JobPackage] = {}  #: of jobs that are not discarded yet
+        only = (NODE_MANAGER,)
+        server.on(messages.RegisterNodeManager, self._register, only)
+        server.on(messages.NodeManagerHeartbeat, self._heartbeat, only)
+        server.on(messages.NodeManagerHolds, self._holds, only)
+        for kind in messages.FACTS:
+            server.on(kind, self._fact, only)
+        server.on(messages.AttemptDelayed, self._delayed, only)
+        server.on(SetSlots, self._set_slots, (CLIENT,))
+        driver.on(messages.LaunchAttempt, self._launch)
+        driver.on(messages.BeginAttempt, lambda order: self.send(order.node, order))
+        driver.on(messages.KillAttempt, lambda order: self.send(order.node, order))
+        driver.reactor.call_every(liveness.heartbeat, self._expire)
+        self._submitted = submitted
 
     # What they say -------------------------------------------------------------------------------
-    def register(self, request: Request[RegisterNodeManager]) -> Message:
+    def _register(self, request: Request[messages.RegisterNodeManager]) -> Message:
         """A NodeManager is up; an earlier one of its rack is gone then."""
         message = request.message
         for node, slots in message.nodes.items():
@@ -128,21 +130,17 @@ class NodeManagers:
                 manager.usable.add(node.id)
                 manager.slots[node.id] = node.slots
 
-    def holds(self, request: Request[NodeManagerHolds]) -> None:
+    def _holds(self, request: Request[messages.NodeManagerHolds]) -> None:
         """A NodeManager that is registered again says what it has: it is sent what it lacks."""
-        message = request.message
-        manager = self._by_rack.get(message.rack)
-        if manager is None or manager.peer != request.peer:
-            raise PeerError(f"the NodeManager of {message.rack} is not registered")
-        self._note_message(manager)
+        message, manager = request.message, self._sender(request)
         self._driver.settle()  # what it is not sent, as it is away, is among what it lacks
         manager.is_unreachable = False
         manager.loaded = set(message.jobs)
         differences = settle_with(self._driver.core, message)
         for order in differences.orders:
-            if isinstance(order, LaunchAttempt):
-                self.launch(order)
-            elif isinstance(order, DiscardJob):
+            if isinstance(order, messages.LaunchAttempt):
+                self._launch(order)
+            elif isinstance(order, messages.DiscardJob):
                 manager.loaded.discard(order.job)
                 self._push(manager, order)
             else:
@@ -152,13 +150,9 @@ class NodeManagers:
         self._discard_leftovers(manager)
         log.info("the NodeManager of %s goes on: %s", message.rack, differences.in_words)
 
-    def heartbeat(self, request: Request[NodeManagerHeartbeat]) -> None:
+    def _heartbeat(self, request: Request[messages.NodeManagerHeartbeat]) -> None:
         """A NodeManager is alive, and reports which of its nodes are."""
-        message = request.message
-        manager = self._by_rack.get(message.rack)
-        if manager is None or manager.peer != request.peer:
-            raise PeerError(f"the NodeManager of {message.rack} is not registered")
-        self._note_message(manager)
+        message, manager = request.message, self._sender(request)
         if manager.is_unreachable:  # its connection holds, and yet something could not be sent
             manager.is_unreachable = False
             self._lose(manager, "an order could not be sent to its NodeManager")
@@ -167,10 +161,20 @@ class NodeManagers:
         if not manager.usable:
             self._take_back(manager, message.nodes)
 
-    def check_fact(self, request: Request[Fact | AttemptDelayed]) -> None:
+    def _fact(self, request: Request[messages.Fact]) -> None:
+        self._check_fact(request)
+        self._driver.feed(request.message)
+
+    def _delayed(self, request: Request[messages.AttemptDelayed]) -> None:
+        self._check_fact(request)
+        self._machine.note(request.message)
+
+    def _check_fact(self, request: Request[messages.Fact | messages.AttemptDelayed]) -> None:
         """Raise ``PeerError`` unless a fact is about what runs at the NodeManager that sends it."""
         message = request.message
-        attempt = reader_of(message.flow) if isinstance(message, FlowFact) else message.attempt
+        attempt = (
+            reader_of(message.flow) if isinstance(message, messages.FlowFact) else message.attempt
+        )
         known = self._driver.core.state.attempt(attempt)
         if known is None:
             manager = next((m for m in self._by_rack.values() if m.peer == request.peer), None)
@@ -187,10 +191,10 @@ class NodeManagers:
         if reporting and self._driver.journal_all():
             for manager in reporting:
                 count, manager.facts = manager.facts, 0
-                self._server.push(manager.peer, FactsJournaled(count=count))
+                self._server.push(manager.peer, messages.FactsJournaled(count=count))
 
-    def expire(self) -> None:
-        """Write off the NodeManagers that were silent for too long; to be called each heartbeat.
+    def _expire(self) -> None:
+        """Write off the NodeManagers that were silent for too long.
 
         Time in which this process was held up does not count, and one whose process runs is given
         more of it: on an overloaded machine it may just not have got a CPU.
@@ -201,12 +205,16 @@ class NodeManagers:
             if not manager.usable or silent_s <= self._expiry_s:
                 continue
             if silent_s <= PATIENCE * self._expiry_s and manager.pid and is_running(manager.pid):
-                self._excuse(manager)
+                if not manager.late:
+                    manager.late = True
+                    self._machine.silent(self._driver.now_s)
+                    why = "its process runs: this machine is overloaded, or it hangs"
+                    log.warning("the NodeManager of %s is silent, but %s", manager.rack, why)
             else:
                 self._lose(manager, f"its NodeManager was silent for {silent_s:.1f} s")
 
     # What somebody sets --------------------------------------------------------------------------
-    def set_slots(self, request: Request[SetSlots]) -> Message:
+    def _set_slots(self, request: Request[SetSlots]) -> Message:
         """A node has another number of slots from now on, whether it is alive or not."""
         message = request.message
         node, state = message.node, self._driver.core.state
@@ -216,7 +224,7 @@ class NodeManagers:
             raise PeerError(f"{node} is drained: activate it first")
         self.slots[node] = message.slots
         if node in state.nodes and state.nodes[node].alive:
-            self._driver.feed(SlotsChanged(node=node, slots=message.slots))
+            self._driver.feed(messages.SlotsChanged(node=node, slots=message.slots))
             self._driver.settle()
         log.info("%s has %d slots now", node, message.slots)
         return Done()
@@ -229,15 +237,15 @@ class NodeManagers:
         raise PeerError(f"{node} is no node of this topology")
 
     # What they are sent --------------------------------------------------------------------------
-    def launch(self, order: LaunchAttempt) -> None:
+    def _launch(self, order: messages.LaunchAttempt) -> None:
         """Launch an attempt, with the job's code if that is new there."""
         manager = self._by_rack[rack_of(order.node)]
         if manager.is_unreachable:
             return
-        job = JobId(order.attempt.split(".", 1)[0])
+        job = job_of(order.attempt)
         if job not in manager.loaded:
             manager.loaded.add(job)
-            self._push(manager, LoadJob(job=job, package=self.packages[job]))
+            self._push(manager, messages.LoadJob(job=job, package=self._submitted[job].package))
         self._push(manager, order)
 
     def send(self, node: NodeId, message: Message) -> None:
@@ -246,9 +254,8 @@ class NodeManagers:
         if manager is not None:
             self._push(manager, message)
 
-    def discard(self, order: DiscardJob) -> None:
+    def discard(self, order: messages.DiscardJob) -> None:
         """Have every NodeManager that has loaded a job forget it."""
-        self.packages.pop(order.job, None)
         for manager in self._by_rack.values():
             if order.job in manager.loaded | manager.leftovers:
                 manager.loaded.discard(order.job)
@@ -256,16 +263,18 @@ class NodeManagers:
                 self._push(manager, order)
 
     # ---------------------------------------------------------------------------------------------
+    def _sender(
+        self, request: Request[messages.NodeManagerHolds] | Request[messages.NodeManagerHeartbeat]
+    ) -> _NodeManager:
+        rack = request.message.rack
+        manager = self._by_rack.get(rack)
+        if manager is None or manager.peer != request.peer:
+            raise PeerError(f"the NodeManager of {rack} is not registered")
+        self._note_message(manager)
+        return manager
+
     def _note_message(self, manager: _NodeManager) -> None:
         manager.last_message_s, manager.late = self._clock.at_s(now_s()), False
-
-    def _excuse(self, manager: _NodeManager) -> None:
-        """Wait on for a NodeManager whose process runs."""
-        if not manager.late:
-            manager.late = True
-            self._machine.silent(self._driver.now_s)
-            why = "its process runs: this machine is overloaded, or it hangs"
-            log.warning("the NodeManager of %s is silent, but %s", manager.rack, why)
 
     def _push(self, manager: _NodeManager, message: Message) -> None:
         if not manager.is_unreachable and not self._server.push(manager.peer, message):
@@ -283,7 +292,7 @@ class NodeManagers:
             " with it and %d outputs of maps were found",
             *(node, killed, len(outputs)),
         )
-        self._driver.feed(NodeRestarted(node=node, outputs=outputs))
+        self._driver.feed(messages.NodeRestarted(node=node, outputs=outputs))
 
     def _discard_leftovers(self, manager: _NodeManager) -> None:
         """Have files removed that an earlier NodeManager has left of jobs that have ended."""
@@ -291,12 +300,12 @@ class NodeManagers:
         if not manager.is_unreachable:
             for job in sorted(manager.leftovers - state.jobs.keys() - state.draining.keys()):
                 manager.leftovers.remove(job)
-                self._push(manager, DiscardJob(job=job))
+                self._push(manager, messages.DiscardJob(job=job))
 
     def _join(self, manager: _NodeManager, node: NodeId) -> None:
         manager.usable.add(node)
         slots = self.slots.get(node, manager.slots[node])
-        self._driver.feed(NodeJoined(node=node, rack=manager.rack, slots=slots))
+        self._driver.feed(messages.NodeJoined(node=node, rack=manager.rack, slots=slots))
 
     def _lose(self, manager: _NodeManager, reason: str) -> None:
         for node in sorted(manager.usable):
@@ -309,14 +318,14 @@ class NodeManagers:
         manager.usable.remove(node)
         known = self._driver.core.state.nodes[node]
         manager.strays += [(attempt, node) for attempt in (*known.attempts, *known.reserved)]
-        self._driver.feed(NodeLost(node=node, reason=reason))
+        self._driver.feed(messages.NodeLost(node=node, reason=reason))
 
     def _take_back(self, manager: _NodeManager, nodes: tuple[NodeId, ...]) -> None:
         """A NodeManager that was silent for too long is back: end its attempts, use its nodes."""
         strays, manager.strays = manager.strays, []
         for attempt, node in strays:
             reason = f"{node} had been given up"
-            self._push(manager, KillAttempt(attempt=attempt, node=node, reason=reason))
+            self._push(manager, messages.KillAttempt(attempt=attempt, node=node, reason=reason))
         for node in nodes:
             if node in manager.slots:
                 self._join(manager, node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.topology import Topology
@@ -12,27 +12,19 @@ from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.jobs import Job, Node, Stage
 from railyard.resourcemanager.core.offers import why_job_waits
 from railyard.resourcemanager.core.records import JobRecord
-from railyard.resourcemanager.process.messages import (
-    ClusterStatus,
-    JobEnded,
-    JobFigures,
-    JobProgress,
-    JobStatus,
-    NodeStatus,
-    StageProgress,
-)
+from railyard.resourcemanager.process import messages
 
 
-def job_progress(core: Core, job: JobId, now_s: float) -> JobProgress | None:
+def job_progress(core: Core, job: JobId, now_s: float) -> messages.JobProgress | None:
     """How far a job is; None once it has ended."""
     known = core.state.jobs.get(job)
     if known is None:
         return None
-    return JobProgress(
+    return messages.JobProgress(
         job=job,
         elapsed_s=now_s - known.submitted_s,
         stages=tuple(
-            StageProgress(
+            messages.StageProgress(
                 name=stage.name,
                 reads=stage.plan.reads,
                 tasks=stage.needed,
@@ -49,9 +41,9 @@ def job_progress(core: Core, job: JobId, now_s: float) -> JobProgress | None:
     )
 
 
-def job_ended(record: JobRecord) -> JobEnded:
+def job_ended(record: JobRecord) -> messages.JobEnded:
     """How a job that has ended did so."""
-    return JobEnded(
+    return messages.JobEnded(
         job=record.id,
         ok=bool(record.ok),
         jct_s=record.jct_s or 0.0,
@@ -60,32 +52,7 @@ def job_ended(record: JobRecord) -> JobEnded:
     )
 
 
-def job_figures(core: Core, record: JobRecord) -> JobFigures:
-    """A job's state and numbers so far, whether it has ended or not."""
-    job = core.state.jobs.get(record.id)
-    stages = () if job is None else job.stages.values()
-    ended = 1.0 if record.ok else 0.0
-    maps = [stage for stage in stages if not stage.reads]
-    reduces = [stage for stage in stages if stage.reads]
-    return JobFigures(
-        status=job_status(core, record, job),
-        map_progress=_mean(maps) if job else ended,
-        reduce_progress=_mean(reduces) if job else ended,
-        numbers={
-            "launched": record.launched,
-            "reduces launched": record.reduces_launched,
-            "failed": record.failed,
-            "killed": record.killed,
-            "read": record.input_bytes,
-            "shuffle": record.shuffle_bytes,
-            "output": record.output_bytes,
-        },
-        counters=dict(record.counters),
-        failures=tuple(record.failures),
-    )
-
-
-def _mean(stages: list[Stage]) -> float:
+def mean_progress(stages: Sequence[Stage]) -> float:
     """The done share of all tasks of some stages."""
     tasks = sum(stage.size for stage in stages)
     done = sum(stage.progress * stage.size for stage in stages)
@@ -99,13 +66,13 @@ def cluster_status(
     now_s: float,
     events: int,
     replicas: Mapping[NodeId, int],
-) -> ClusterStatus:
+) -> messages.ClusterStatus:
     """The cluster's nodes and jobs now, after so many events.
 
     ``replicas``: {drained node: how many it has yet}.
     """
     cluster = core.state
-    return ClusterStatus(
+    return messages.ClusterStatus(
         scheduler=cluster.policies.name,
         flow_scheduler=flow_scheduler,
         topology=topology.name,
@@ -121,9 +88,9 @@ def cluster_status(
     )
 
 
-def _node_status(cluster: ClusterState, node: Node, replicas: int | None) -> NodeStatus:
+def _node_status(cluster: ClusterState, node: Node, replicas: int | None) -> messages.NodeStatus:
     left = what_is_left(cluster, node, replicas) if node.draining else ""
-    return NodeStatus(
+    return messages.NodeStatus(
         node=node.id,
         rack=node.rack,
         slots=node.slots,
@@ -136,7 +103,7 @@ def _node_status(cluster: ClusterState, node: Node, replicas: int | None) -> Nod
     )
 
 
-def job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
+def job_status(core: Core, record: JobRecord, job: Job | None) -> messages.JobStatus:
     """A job's row of the status; ``job`` is None once it has ended."""
     maps_done, reduces_done = record.maps_done, record.reduces_done
     if job is None:
@@ -149,7 +116,7 @@ def job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
         maps_done = sum(stage.done for stage in job.maps)
         reduces_done = sum(stage.done for stage in job.reduces)
         state, progress, waiting = job.state, done / tasks, why_job_waits(core.state, job)
-    return JobStatus(
+    return messages.JobStatus(
         job=record.id,
         name=record.name,
         user=record.user,
@@ -190,7 +157,8 @@ def what_is_left(state: ClusterState, node: Node, replicas: int | None) -> str:
     attempts = len(node.attempts) + len(node.reserved)
     if attempts:
         left.append(format_count(attempts, "attempt"))
-    jobs = jobs_with_output(state, node)
+    # Until a job has ended, a task that has read its output may have to run again.
+    jobs = [job.id for job in state.jobs.values() if job.state == "running" and _has(job, node)]
     if jobs:
         more = f" and {len(jobs) - _JOBS_NAMED} more" if len(jobs) > _JOBS_NAMED else ""
         left.append(f"map output of {' '.join(jobs[:_JOBS_NAMED])}{more}")
@@ -199,14 +167,6 @@ def what_is_left(state: ClusterState, node: Node, replicas: int | None) -> str:
     elif replicas:
         left.append(format_count(replicas, "block"))
     return ", ".join(left)
-
-
-def jobs_with_output(state: ClusterState, node: Node) -> list[JobId]:
-    """The jobs that run and have output on a node for which they may ask, as they were submitted.
-
-    Until a job has ended a task that has read it may have to run again.
-    """
-    return [job.id for job in state.jobs.values() if job.state == "running" and _has(job, node)]
 
 
 def _has(job: Job, node: Node) -> bool:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import msgspec
 
 from railyard.cluster.errors import PeerError, UsageError
-from railyard.cluster.files import Durability, sync_file
+from railyard.cluster.files import sync_file
 from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages import SlotsChanged
 from railyard.resourcemanager.core.core import Core
@@ -26,10 +27,10 @@ from railyard.resourcemanager.driving.eventlog import (
 )
 from railyard.resourcemanager.interface.events import JobSubmitted
 from railyard.resourcemanager.process.driver import whole_mark
-from railyard.resourcemanager.process.messages import SubmitJob
 from railyard.resourcemanager.process.taskhistory import TaskHistory
 
 log = logging.getLogger(__name__)
+S = TypeVar("S", bound=msgspec.Struct)
 
 #: What to do about a journal from which no core can be rebuilt.
 _ADVICE = "the ResourceManager can't be restarted: railyard down, then run the jobs again"
@@ -41,12 +42,13 @@ _WORTH_BYTES = 2**21
 
 @dataclass
 class Recovered:
-    """What a journal says."""
+    """What a journal says; at first, of a run that begins."""
 
     core: Core
     started_s: float  #: the core's 0 on the machine's clock
-    length_bytes: int  #: of the journal's lines that were replayed
     history: TaskHistory
+    #: of the journal's lines that were replayed; None: there is no journal yet
+    length_bytes: int | None = None
     events: int = 0
     #: {timer that has not fired: its time}
     timers_s: dict[str, float] = field(default_factory=dict)
@@ -101,7 +103,7 @@ class Follower:
 
     @property
     def _length_bytes(self) -> int:
-        return 0 if self._recovered is None else self._recovered.length_bytes
+        return 0 if self._recovered is None else self._recovered.length_bytes or 0
 
     def _next_lines(self) -> list[str]:
         """The whole lines that come next, some of them; none if there are none yet."""
@@ -129,7 +131,7 @@ class Follower:
         if started_s is None:
             raise UsageError(f"{self._path}:1: need started_s, as in a journal of a cluster")
         core = core_for(config)
-        return Recovered(core, started_s, 0, TaskHistory(core.state))
+        return Recovered(core, started_s, TaskHistory(core.state), 0)
 
     def _replay(self, lines: list[str]) -> None:
         if self._recovered is None:
@@ -140,11 +142,6 @@ class Follower:
         self._line += len(lines)
 
 
-def recover(path: Path) -> Recovered:
-    """Rebuild the core from a journal; raises as ``Follower`` does."""
-    return Follower(path).finish()
-
-
 def is_worth_a_standby(path: Path) -> bool:
     """Whether a journal is long enough that a standby should follow it."""
     try:
@@ -153,30 +150,30 @@ def is_worth_a_standby(path: Path) -> bool:
         return False
 
 
-_SUFFIX = ".job"
+class JobFiles(Generic[S]):
+    """A message about each of some jobs, in files that a restart finds.
 
-
-class Submissions:
-    """The messages that submitted a run folder's jobs, in files: their code above all.
-
-    A file is there before its job is in the journal, and until nothing is left to be done for it.
+    A disk that is full or read-only is no reason to end: what it does not take is missing then.
     """
 
-    def __init__(self, folder: Path, durability: Durability) -> None:
+    def __init__(self, folder: Path, suffix: str, kind: type[S], *, safe: bool = False) -> None:
+        """``safe``: a file is on the disk once it is kept."""
         self._folder = folder
-        self._safe = durability == "safe"
+        self._suffix = suffix
+        self._kind = kind
+        self._safe = safe
 
-    def keep(self, job: JobId, wanted: SubmitJob) -> None:
-        """Write a job's file; a full disk is no reason not to run the job."""
+    def keep(self, job: JobId, message: S) -> None:
         path = self._path(job)
         try:
+            self._folder.mkdir(exist_ok=True)
             with open(path, "wb") as file:
-                file.write(msgspec.msgpack.encode(wanted))
+                file.write(msgspec.msgpack.encode(message))
                 file.flush()
                 if self._safe:
                     sync_file(file.fileno())
         except OSError as error:
-            log.warning("%s: %s: %s would not survive a restart", path, error.strerror, job)
+            log.warning("%s: %s: a restart will not know it", path, error.strerror)
             self.forget(job)
 
     def forget(self, job: JobId) -> None:
@@ -186,15 +183,19 @@ class Submissions:
         except OSError as error:
             log.warning("%s: %s", self._path(job), error.strerror)
 
-    def all(self) -> dict[JobId, SubmitJob]:
-        """What is in the files; one that is damaged is left out."""
-        kept: dict[JobId, SubmitJob] = {}
-        for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
-            try:
-                kept[JobId(path.stem)] = msgspec.msgpack.decode(path.read_bytes(), type=SubmitJob)
-            except (OSError, msgspec.MsgspecError) as error:
-                log.error("%s: %s", path, error)
-        return kept
+    def get(self, job: JobId) -> S | None:
+        """The message about a job; None if there is none, or it is damaged."""
+        path = self._path(job)
+        try:
+            return msgspec.msgpack.decode(path.read_bytes(), type=self._kind)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError) as error:
+            log.error("%s: %s", path, error)
+            return None
+
+    def jobs(self) -> list[JobId]:
+        return [JobId(path.stem) for path in sorted(self._folder.glob(f"*{self._suffix}"))]
 
     def _path(self, job: JobId) -> Path:
-        return self._folder / f"{job}{_SUFFIX}"
+        return self._folder / f"{job}{self._suffix}"

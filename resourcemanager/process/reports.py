@@ -6,11 +6,9 @@ covers the network's traffic from the first one's beginning to the last one's en
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Container, Sequence
-from contextlib import suppress
+from collections.abc import Container, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -18,8 +16,8 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import JobId, job_of
 from railyard.cluster.messages import AttemptDelayed
-from railyard.cluster.messaging.transport import Request
-from railyard.cluster.messaging.wire import Message, Refusal
+from railyard.cluster.messaging.transport import Request, Server
+from railyard.cluster.messaging.wire import Refusal
 from railyard.netemu.emulator.statistics import cpu_saturated, grant_lag_ms_p99, since
 from railyard.netemu.messages import GetNetworkStats, NetworkStats
 from railyard.netemu.model.network import Network
@@ -28,11 +26,9 @@ from railyard.resourcemanager.driving.report import add_figures, add_network, re
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.messages import GetReport, Report
 from railyard.resourcemanager.process.network import NetworkOrders
-
-log = logging.getLogger(__name__)
+from railyard.resourcemanager.process.recovery import JobFiles
 
 _Answer = NetworkStats | Refusal
-When = Literal["begin", "end"]
 
 
 class NetworkReports:
@@ -41,31 +37,36 @@ class NetworkReports:
     def __init__(
         self,
         driver: Driver,
+        server: Server,
         network: NetworkOrders,
-        snapshots: Snapshots,
+        folder: Path,
         machine: MachineTime,
         config: ClusterConfig,
     ) -> None:
+        """``folder`` is for the snapshots, of which there are many, and few are asked for."""
         self._driver = driver
+        self._server = server
         self._network = network
-        self._snapshots = snapshots
+        self._at_begin = JobFiles(folder, ".begin", NetworkStats)
+        self._at_end = JobFiles(folder, ".end", NetworkStats)
         self._machine = machine
         self._config = config
         self._links = Network(config.topology)
+        server.on(GetReport, self._ask)
 
     def job_began(self, job: JobId) -> None:
-        """Take a snapshot for a job that begins."""
-        self._take_snapshot(job, "begin")
+        self._take_snapshot(job, self._at_begin)
 
     def job_ended(self, job: JobId) -> None:
         """Take a snapshot for a job that has ended, and forget those of forgotten jobs."""
-        self._take_snapshot(job, "end")
-        self._snapshots.keep_only(self._driver.core.records)
+        self._take_snapshot(job, self._at_end)
+        for snapshots in (self._at_begin, self._at_end):
+            for known in snapshots.jobs():
+                if known not in self._driver.core.records:
+                    snapshots.forget(known)
         self._machine.keep_only(self._driver.core.records)
 
-    def ask(
-        self, request: Request[GetReport], reply: Callable[[Request[GetReport], Message], bool]
-    ) -> None:
+    def _ask(self, request: Request[GetReport]) -> None:
         """Answer a ``GetReport`` once the network has sent its counters."""
         records = self._driver.core.records
         wanted = request.message.jobs or tuple([(job,) for job in records])
@@ -77,16 +78,16 @@ class NetworkReports:
             stats = now if isinstance(now, NetworkStats) else None
             steps = [[records[job] for job in steps] for steps in wanted]
             try:
-                reply(request, Report(summary=self._summary(steps, stats)))
+                self._server.reply(request, Report(summary=self._summary(steps, stats)))
             except PeerError as error:
-                reply(request, Refusal(reason=str(error)))
+                self._server.reply(request, Refusal(reason=str(error)))
 
         self._network.link.insist(GetNetworkStats(), NetworkStats, answer)
 
-    def _take_snapshot(self, job: JobId, when: When) -> None:
+    def _take_snapshot(self, job: JobId, snapshots: JobFiles[NetworkStats]) -> None:
         def answer(stats: _Answer, _: object) -> None:
             if isinstance(stats, NetworkStats):
-                self._snapshots.add(job, when, stats)
+                snapshots.keep(job, stats)
 
         self._network.link.insist(GetNetworkStats(), NetworkStats, answer)
 
@@ -132,44 +133,9 @@ class NetworkReports:
 
         As far as there are snapshots of then.
         """
-        begin = self._snapshots.at(first.id, "begin")
-        end = None if last.finished_s is None else self._snapshots.at(last.id, "end")
+        begin = self._at_begin.get(first.id)
+        end = None if last.finished_s is None else self._at_end.get(last.id)
         return end or now if begin is None else since(end or now, begin)
-
-
-class Snapshots:
-    """The network's counters when jobs began and when they ended, in files.
-
-    They are seldom asked for, there are many of them, and a ResourceManager that is restarted needs
-    those of the ones before it.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        """``folder`` is for these files alone; it need not exist."""
-        self._folder = folder
-
-    def add(self, job: JobId, when: When, stats: NetworkStats) -> None:
-        """Keep a snapshot; a full disk is no reason to end."""
-        path = self._folder / f"{job}.{when}"
-        try:
-            self._folder.mkdir(exist_ok=True)
-            path.write_bytes(msgspec.msgpack.encode(stats))
-        except OSError as error:
-            log.warning("%s: %s: it will not be known", path, error.strerror)
-
-    def at(self, job: JobId, when: When) -> NetworkStats | None:
-        """The counters then; None if there is no snapshot, or it could not be kept."""
-        with suppress(OSError, msgspec.MsgspecError):  # cut short by a full disk
-            stored = (self._folder / f"{job}.{when}").read_bytes()
-            return msgspec.msgpack.decode(stored, type=NetworkStats)
-        return None
-
-    def keep_only(self, known: Container[JobId]) -> None:
-        """Forget the snapshots of all other jobs."""
-        for path in self._folder.glob("*.*"):
-            if JobId(path.stem) not in known:
-                with suppress(OSError):  # read-only
-                    path.unlink(missing_ok=True)
 
 
 class _Waits(msgspec.Struct):
@@ -195,7 +161,6 @@ class MachineTime:
         self.silences_s: list[float] = []
 
     def note(self, delayed: AttemptDelayed) -> None:
-        """Add an attempt that succeeded."""
         waits = self._jobs.setdefault(job_of(delayed.attempt), _Waits())
         waits.attempts += 1
         waits.launch_s += delayed.launch_s
@@ -204,11 +169,9 @@ class MachineTime:
         waits.permit_max_s = max(waits.permit_max_s, delayed.permit_s)
 
     def silent(self, at_s: float) -> None:
-        """Add a silent daemon that was waited for."""
         self.silences_s.append(at_s)
 
     def keep_only(self, jobs: Container[JobId]) -> None:
-        """Forget all other jobs."""
         for job in [job for job in self._jobs if job not in jobs]:
             del self._jobs[job]
 

@@ -257,7 +257,7 @@ class JobIds:
 
     def reserve(self) -> JobId:
         """An id for a job to come."""
-        job = self._next()
+        job = JobId(f"j{next(self._numbers)}")
         self._reserved[job] = None
         if len(self._reserved) > RESERVED_MAX:
             del self._reserved[next(iter(self._reserved))]
@@ -269,7 +269,7 @@ class JobIds:
         Raises ``PeerError`` if that is not reserved, or not any more.
         """
         if reserved is None:
-            return self._next()
+            return JobId(f"j{next(self._numbers)}")
         if reserved not in self._reserved:
             raise PeerError(f"job {reserved}: this id is not reserved, or was used already")
         return reserved
@@ -277,6 +277,3 @@ class JobIds:
     def used(self, job: JobId) -> None:
         """A job was accepted with this id: no other gets it."""
         self._reserved.pop(job, None)
-
-    def _next(self) -> JobId:
-        return JobId(f"j{next(self._numbers)}")

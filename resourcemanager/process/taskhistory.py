@@ -17,13 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from railyard.cluster.errors import InvariantError, PeerError, UsageError, shortened
-from railyard.cluster.ids import (
-    JobId,
-    job_of,
-    stage_id,
-    task_id,
-    task_place,
-)
+from railyard.cluster.ids import JobId, job_of, stage_id, task_id, task_place
 from railyard.cluster.messages import AttemptProgressed, DiscardJob
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.resourcemanager.core.cluster import ClusterState
@@ -33,21 +27,12 @@ from railyard.resourcemanager.core.offers import why_waiting
 from railyard.resourcemanager.core.records import JobRecord
 from railyard.resourcemanager.driving.history import AttemptSpan, History
 from railyard.resourcemanager.interface.events import JobSubmitted
-from railyard.resourcemanager.process.messages import (
-    GIVEN,
-    AttemptReport,
-    GetJobTasks,
-    JobDetails,
-    JobTasks,
-    StageStatus,
-    SubmitJob,
-    TaskReport,
-)
-from railyard.resourcemanager.process.progress import job_status
+from railyard.resourcemanager.process import messages
+from railyard.resourcemanager.process.progress import job_status, mean_progress
 
 T = TypeVar("T")
 #: The attempts of a task, in order.
-Reports = tuple[AttemptReport, ...]
+Reports = tuple[messages.AttemptReport, ...]
 
 #: What all attempts that are kept may take; one that is not packed, and a counter of it.
 WEIGHT_BYTES_MAX = 40_000_000
@@ -58,13 +43,13 @@ _REASON_LETTERS_MAX = 500
 _DID_IT = ("succeeded", "output lost")
 
 
-def report_of(span: AttemptSpan) -> AttemptReport:
+def report_of(span: AttemptSpan) -> messages.AttemptReport:
     """What an attempt is now."""
     attempt, success = span.attempt, span.success
     assert attempt is not None, f"{span.id} is not of a job that is known"
     in_node, in_rack, further = span.fetched_bytes
     failed = span.reason if span.outcome == "failed" else ""
-    known = AttemptReport(
+    known = messages.AttemptReport(
         attempt=span.id,
         node=span.node.id,
         state=attempt.state,
@@ -93,7 +78,7 @@ def report_of(span: AttemptSpan) -> AttemptReport:
 
 
 class Outline(msgspec.Struct, array_like=True):
-    """What is known of a job beside its attempts."""
+    """What is known of a job beside its attempts; not to be changed."""
 
     sizes: dict[str, int]  #: {stage: its number of tasks}, in order
     reads: dict[str, tuple[str, ...]]
@@ -121,17 +106,14 @@ class JobAttempts:
 
     @property
     def outline(self) -> Outline:
-        """What is known of it beside its attempts; not to be changed."""
         outline = self._outline
         return outline if isinstance(outline, Outline) else _unpacked(outline, Outline)
 
     def note_settings(self, settings: dict[str, str]) -> None:
-        """Keep with what it was submitted, as text."""
         outline = msgspec.structs.replace(self.outline, settings=settings)
         self._outline = outline if isinstance(self._outline, Outline) else _packed(outline)
 
     def add(self, span: AttemptSpan) -> None:
-        """Add an attempt."""
         assert self._attempts is not None, "its job has ended"
         stage, index = task_place(span.id)
         self._attempts.setdefault(stage, {}).setdefault(index, []).append(span)
@@ -152,7 +134,6 @@ class JobAttempts:
             yield stage, index, piece.get(number, ())
 
     def drop(self) -> None:
-        """Forget its attempts."""
         self._pieces = ()
         if self._attempts is not None:
             self._attempts.clear()
@@ -192,7 +173,7 @@ def _unpacked(packed: bytes, kind: type[T]) -> T:
     return msgspec.msgpack.decode(zlib.decompress(packed), type=kind)
 
 
-def did_it(attempts: Iterable[AttemptReport]) -> bool:
+def did_it(attempts: Iterable[messages.AttemptReport]) -> bool:
     """Whether one of a task's attempts did it."""
     return any(attempt.state in _DID_IT for attempt in attempts)
 
@@ -214,7 +195,6 @@ class TaskHistory:
         return self._jobs.get(job)
 
     def note_settings(self, job: JobId, settings: dict[str, str]) -> None:
-        """Keep with what a job was submitted, as text."""
         if (known := self._jobs.get(job)) is not None:
             known.note_settings(settings)
 
@@ -249,7 +229,6 @@ class TaskHistory:
                 self._weigh(job, _COUNTER_BYTES * len(counters))
 
     def _discarded(self, job: JobId) -> None:
-        """The core knows nothing of the job's attempts any more."""
         known = self._jobs.get(job)
         if known is None:
             return
@@ -279,8 +258,8 @@ _GIVEN_MAX = 100
 _LETTERS_MAX = 500
 
 
-def job_details(core: Core, history: TaskHistory, job: JobId, now_s: float) -> JobDetails:
-    """A job's stages and settings.  Raises ``PeerError`` if there is no such job."""
+def job_details(core: Core, history: TaskHistory, job: JobId, now_s: float) -> messages.JobDetails:
+    """What is known of a job but its tasks.  Raises ``PeerError`` if there is no such job."""
     record, known = _known(core, history, job)
     running = core.state.jobs.get(job)
     stages = (
@@ -288,15 +267,31 @@ def job_details(core: Core, history: TaskHistory, job: JobId, now_s: float) -> J
         if running is None
         else [_stage(core, stage) for stage in running.stages.values()]
     )
-    return JobDetails(
+    ended = 1.0 if record.ok else 0.0
+    return messages.JobDetails(
         now_s=now_s,
         status=job_status(core, record, running),
         stages=tuple(stages),
         settings=known.outline.settings,
+        map_progress=mean_progress(running.maps) if running else ended,
+        reduce_progress=mean_progress(running.reduces) if running else ended,
+        numbers={
+            "launched": record.launched,
+            "reduces launched": record.reduces_launched,
+            "failed": record.failed,
+            "killed": record.killed,
+            "read": record.input_bytes,
+            "shuffle": record.shuffle_bytes,
+            "output": record.output_bytes,
+        },
+        counters=dict(record.counters),
+        failures=tuple(record.failures),
     )
 
 
-def job_tasks(core: Core, history: TaskHistory, wanted: GetJobTasks, now_s: float) -> JobTasks:
+def job_tasks(
+    core: Core, history: TaskHistory, wanted: messages.GetJobTasks, now_s: float
+) -> messages.JobTasks:
     """Some of a job's tasks.  Raises ``PeerError`` if they are not kept any more."""
     record, known = _known(core, history, wanted.job)
     if not known.whole:
@@ -309,10 +304,10 @@ def job_tasks(core: Core, history: TaskHistory, wanted: GetJobTasks, now_s: floa
         waiting: dict[str, str] = {}  # one answer for all pending tasks of a stage
         tasks = [_task(core, running, waiting, *each) for each in chosen]
     left = max(0, sum(known.outline.sizes.values()) - wanted.begin - wanted.limit)
-    return JobTasks(now_s=now_s, tasks=tuple(tasks), left=left)
+    return messages.JobTasks(now_s=now_s, tasks=tuple(tasks), left=left)
 
 
-def settings_of(wanted: SubmitJob) -> dict[str, str]:
+def settings_of(wanted: messages.SubmitJob) -> dict[str, str]:
     """What a job was submitted with, as text; long values are cut, and few parameters shown."""
     package = wanted.package
     values = {
@@ -328,9 +323,9 @@ def settings_of(wanted: SubmitJob) -> dict[str, str]:
     params = islice(sorted(package.params.items()), _SETTINGS_MAX)
     values |= {f"params.{name}"[:255]: value for name, value in params}
     given = list(islice(wanted.settings.items(), _GIVEN_MAX))
-    values |= {f"{GIVEN}{name}"[:255]: value for name, value in given}
+    values |= {f"{messages.GIVEN}{name}"[:255]: value for name, value in given}
     if left := len(wanted.settings) - len(given):
-        values[f"{GIVEN}railyard.settings.not.shown"] = left
+        values[f"{messages.GIVEN}railyard.settings.not.shown"] = left
     return {name: shortened(_as_text(value), _LETTERS_MAX) for name, value in values.items()}
 
 
@@ -342,9 +337,9 @@ def _known(core: Core, history: TaskHistory, job: JobId) -> tuple[JobRecord, Job
     return record, known
 
 
-def _stage(core: Core, stage: Stage) -> StageStatus:
+def _stage(core: Core, stage: Stage) -> messages.StageStatus:
     first = stage.first_pending()
-    return StageStatus(
+    return messages.StageStatus(
         name=stage.name,
         reads=stage.plan.reads,
         tasks=stage.size,
@@ -364,20 +359,20 @@ def _planned(core: Core, stage: Stage) -> str:
         return ""  # a policy that breaks here costs its own words only
 
 
-def _ended_stages(known: JobAttempts) -> Iterator[StageStatus]:
+def _ended_stages(known: JobAttempts) -> Iterator[messages.StageStatus]:
     outline = known.outline
     for name, size in outline.sizes.items():
         done = outline.done.get(name, 0) if known.whole else None
-        yield StageStatus(name=name, reads=outline.reads[name], tasks=size, done=done)
+        yield messages.StageStatus(name=name, reads=outline.reads[name], tasks=size, done=done)
 
 
 def _task(
     core: Core, job: Job, waiting: dict[str, str], name: str, index: int, attempts: Reports
-) -> TaskReport:
+) -> messages.TaskReport:
     task = job.stages[name].tasks[index]
     if task.state == "pending" and name not in waiting:
         waiting[name] = why_waiting(core.state, task)
-    return TaskReport(
+    return messages.TaskReport(
         task=task.id,
         state=task.state,
         waiting=waiting[name] if task.state == "pending" else "",
@@ -385,7 +380,7 @@ def _task(
     )
 
 
-def _ended_task(record: JobRecord, name: str, index: int, attempts: Reports) -> TaskReport:
+def _ended_task(record: JobRecord, name: str, index: int, attempts: Reports) -> messages.TaskReport:
     if did_it(attempts):
         state = "done"
     elif record.ok:
@@ -394,7 +389,7 @@ def _ended_task(record: JobRecord, name: str, index: int, attempts: Reports) -> 
         failed = attempts and attempts[-1].state == "failed"
         state = "failed" if failed else "stopped"
     task = task_id(stage_id(record.id, name), index)
-    return TaskReport(task=task, state=state, attempts=attempts)
+    return messages.TaskReport(task=task, state=state, attempts=attempts)
 
 
 def _as_text(value: object) -> str:

@@ -76,11 +76,7 @@ class DelayTasks(ClosestTasks):
 
     def figures(self) -> Mapping[str, float]:
         """Whether it was worth waiting: how often a job did, until a node-local slot, how long."""
-        return {
-            "waits": self._waits,
-            "waits_node_local": self._won,
-            "waited_s": self._waited_s,
-        }
+        return {"waits": self._waits, "waits_node_local": self._won, "waited_s": self._waited_s}
 
 
 RECIPE = Recipe(

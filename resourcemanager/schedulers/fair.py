@@ -71,14 +71,12 @@ class _Pool:
         self.users: dict[str, User] = {}
 
     def key(self) -> tuple[_Need, int]:
-        """Sorts pools: the one that deserves a slot most first."""
         least = self.min_slots
         if self.held < least:
             least = min(least, self.held + self._pending())
         return _need(self.held, self.weight, least), self.came
 
     def _pending(self) -> int:
-        """Number of pending tasks that could take slots."""
         jobs = (job for user in self.users.values() for _, job in user.wanting)
         stages = (stage for job in jobs for stage in job.stages.values() if stage.open)
         return sum(stage.pending.count for stage in stages)
@@ -95,18 +93,13 @@ class FairOrder(OrderPolicy):
     section = "fair"
 
     def __init__(
-        self,
-        config: FairConfig,
-        cluster: ClusterView,
-        tier: Callable[[JobView], int] | None = None,
+        self, config: FairConfig, cluster: ClusterView, tier: Callable[[JobView], int] | None = None
     ) -> None:
         super().__init__(config, cluster)
         self._config = config
         self._tier = tier
         self._pools: dict[str, _Pool] = {}
-        self._keys: dict[
-            JobId, _JobKey
-        ] = {}  #: the keys under which jobs that want slots are listed
+        self._keys: dict[JobId, _JobKey] = {}  #: under which jobs that want slots are listed
 
     def job_submitted(self, job: JobView) -> None:
         if job.queue not in self._pools:
@@ -133,25 +126,23 @@ class FairOrder(OrderPolicy):
 
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         if among is None:
-            return (job for user in self.users() for _, job in user.wanting)
+            return self.waiting_jobs()
         return among if len(among) == 1 else sorted(among, key=self._path)
 
     def why(self, job: JobView) -> str:
-        wants = job.id in self._keys
-        ahead = (
-            [other.id for user in self.users() for _, other in user.wanting].index(job.id)
-            if wants
-            else 0
-        )
-        return (
-            f"{format_count(ahead, 'job')} ahead (holds {job.held} of {self.cluster.slots} slots)"
-        )
+        jobs = [other.id for other in self.waiting_jobs()]
+        ahead = format_count(jobs.index(job.id) if job.id in self._keys else 0, "job")
+        return f"{ahead} ahead (holds {job.held} of {self.cluster.slots} slots)"
 
     def refile(self, job: JobView) -> None:
         """Sort a job that wants slots in again, since its share or tier has changed."""
         if job.id in self._keys:
             self.job_rests(job)
             self.job_wants(job)
+
+    def waiting_jobs(self) -> Iterator[JobView]:
+        """All jobs that want slots, the most deserving user's first; sorted lazily."""
+        return (job for user in self.users() for _, job in user.wanting)
 
     def users(self) -> Iterator[User]:
         """Users with jobs that want slots, the most deserving first; sorted lazily."""

@@ -23,21 +23,18 @@ Left open there, chosen here:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 import msgspec
 import numpy as np
 
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
-from railyard.resourcemanager.interface.estimates import Estimates
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import ClusterView, JobView, StageView, TaskView
-from railyard.resourcemanager.schedulers.joint.allocations import (
-    Allocations,
+from railyard.resourcemanager.schedulers.joint.servers import (
     LocalSchedulers,
+    QueuedTask,
     WhenReady,
 )
-from railyard.resourcemanager.schedulers.joint.servers import QueuedTask
 
 
 # Insertion ----------------------------------------------------------------------------------------
@@ -82,7 +79,6 @@ class Timelines:
         return best
 
     def add(self, slot: int, start_s: float, length_s: float) -> int:
-        """Plan a task there; returns the server."""
         end_s = start_s + length_s
         for at, (begin_s, until_s, where) in enumerate(self._gaps):
             if where == slot and begin_s <= start_s and end_s <= until_s:
@@ -100,8 +96,6 @@ class Timelines:
 class HeftConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings "heft.*"."""
 
-    section: ClassVar[str] = "heft"
-
     prefetch: bool = False  #: whether tasks fetch before they have slots, once all sources are done
 
 
@@ -109,13 +103,11 @@ class Heft(LocalSchedulers):
     """Answers "order" and "tasks" by its plan."""
 
     Config = HeftConfig
-    section = HeftConfig.section
+    section = "heft"
     uses_forecasts = True
 
     def __init__(self, config: HeftConfig, cluster: ClusterView) -> None:
-        estimates = Estimates(cluster)
-        self.parts = (estimates,)
-        super().__init__(config, cluster, Allocations(cluster, estimates))
+        super().__init__(config, cluster)
         self._prefetch = config.prefetch
         slots = [node.slots for node in cluster.topology.nodes()]
         self._timelines = Timelines(np.array(slots, dtype=np.int64))
@@ -124,7 +116,7 @@ class Heft(LocalSchedulers):
 
     # What happens --------------------------------------------------------------------------------
     def job_submitted(self, job: JobView) -> None:
-        self.allocations.graphs.submitted(job)
+        self.graphs.submitted(job)
         self._new.append(job)
 
     def job_ended(self, job: JobView) -> None:
@@ -145,40 +137,39 @@ class Heft(LocalSchedulers):
         startable, self._startable = self._startable, {}
         for stage in startable.values():
             for task in stage.tasks:
-                entry = self.allocations.servers.tasks.get(task.id)
+                entry = self.servers.tasks.get(task.id)
                 if entry is not None:
                     self._let_start(entry, to_fetch=True)
-        return self.allocations.offered()
+        return self.offered()
 
     # Plans ---------------------------------------------------------------------------------------
     def _plan(self, job: JobView) -> None:
         """Plan a job's tasks, by descending upward rank."""
-        servers, now_s = self.allocations.servers, self.cluster.now_s
+        servers, now_s = self.servers, self.cluster.now_s
         self._timelines.free_from(now_s, now_s + servers.available_s(now_s))
-        ranks = self.allocations.graphs.longest_s
-        for stage in sorted(job.stages.values(), key=lambda stage: -ranks(stage)):
+        ranks_s = self.graphs.longest_s
+        for stage in sorted(job.stages.values(), key=lambda stage: -ranks_s[stage.id]):
             self.renew(stage)
 
     def renew(self, stage: StageView) -> None:
-        a = self.allocations
-        tasks = list(a.to_schedule(stage))
+        tasks = list(self.to_schedule(stage))
         if tasks:
-            usable = a.servers.usable(stage.job.avoid)
+            usable = self.servers.usable(stage.job.avoid)
             ready_s = self._data_ready_s(stage) if stage.reads else None
             for task in tasks:
                 self._place(task, ready_s, usable)
-        a.count_unscheduled(stage)
+        self.count_unscheduled(stage)
 
     def _place(self, task: TaskView, ready_s: Floats | None, usable: Bools) -> None:
         """Plan a task where it can start first; ``ready_s``: None of one that reads a file."""
-        a, now_s = self.allocations, self.cluster.now_s
+        now_s = self.cluster.now_s
         at: list[int] = []
         if ready_s is None:
-            at = a.alive(task.input.nodes)
-            read_s = a.graphs.transfer_s(task.input.input_bytes) if at else 0.0
+            at = self.alive(task.input.nodes)
+            read_s = self.graphs.transfer_s(task.input.input_bytes) if at else 0.0
             ready_s = np.full(len(usable), now_s + read_s)
             ready_s[at] = now_s
-        length_s = a.graphs.execution_s(task.stage)
+        length_s = self.graphs.execution_s(task.stage)
         found = self._timelines.earliest(ready_s, length_s, usable, now_s)
         if found is None:
             return
@@ -192,18 +183,18 @@ class Heft(LocalSchedulers):
             execution_s=length_s,
             turn_s=start_s,
         )
-        a.servers.allocate(entry)
+        self.servers.allocate(entry)
         if _sources_done(task.stage):
             away = bool(at) and server not in at
             self._let_start(entry, to_fetch=away or bool(task.stage.reads))
 
     def _data_ready_s(self, stage: StageView) -> Floats:
         """When a task of a stage would have all its data on each server [servers]."""
-        a, now_s = self.allocations, self.cluster.now_s
-        count = len(a.servers.names)
+        now_s = self.cluster.now_s
+        count = len(self.servers.names)
         here_s, sent_s = np.zeros(count), np.full(count, -np.inf)
         for source in stage.reads:
-            send_s = a.graphs.transfer_s(a.graphs.equal_edge(source, stage))
+            send_s = self.graphs.transfer_s(self.graphs.equal_edge(source, stage))
             for task in source.tasks:
                 if task.state != "left":
                     server, end_s = self._end_of(task, now_s)
@@ -218,7 +209,7 @@ class Heft(LocalSchedulers):
 
     def _end_of(self, task: TaskView, now_s: float) -> tuple[int, float]:
         """The server of a planned task, and when it should end, or has."""
-        servers = self.allocations.servers
+        servers = self.servers
         if task.winner is not None:
             return servers.number[task.winner.node.id], now_s
         for attempt in (*task.live, *task.kept):
@@ -232,9 +223,9 @@ class Heft(LocalSchedulers):
     def _let_start(self, entry: QueuedTask, *, to_fetch: bool) -> None:
         """All predecessors of a planned task have ended."""
         if self._prefetch and to_fetch:
-            self.allocations.reserve(entry)
+            self.reserve(entry)
         else:
-            self.allocations.make_ready(entry)
+            self.make_ready(entry)
 
 
 def _sources_done(stage: StageView) -> bool:

@@ -21,20 +21,17 @@ Left open there, chosen here:
   input at each site.  Its time is the one that the placement of reduces would have.
 * A job that nobody predicted gets no moves: between its submission and its first launch there is no
   time.  Once a job is submitted, what has not left yet stays.
-* As only the network counts, nothing but the time that is left keeps it from gathering everything
-  at one site.
 * The files of a job are looked at together and once, a second after the last of them was stored, in
   the order in which jobs are expected; what several jobs read counts for the first.  A step moves a
-  twentieth of their blocks, or one.  (Iridium orders data sets by value.)
+  twentieth of their blocks, or one.
 * What leaves and reaches a site within the time that is left fits its links, with all that was
-  planned before; queries that run meanwhile share them as any flows do.
+  planned before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
-from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -79,8 +76,6 @@ _GAIN = 1e-6
 class IridiumDataConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings "iridium.*"."""
 
-    section: ClassVar[str] = "iridium"
-
     move_data: bool = False  #: whether input is moved ahead of the jobs that are predicted
 
 
@@ -88,7 +83,7 @@ class IridiumData(StoreDecides):
     """Answers "data": where the block store has it at first, then moved ahead of jobs."""
 
     Config = IridiumDataConfig
-    section = IridiumDataConfig.section
+    section = "iridium"
     uses_data = True
     uses_network = True
 
@@ -127,13 +122,9 @@ class IridiumData(StoreDecides):
         return self._plan_at_s if self._on else None
 
     def reconsider(self) -> Iterable[JobView]:
-        if self._on and self._plan_at_s is not None and self._plan_at_s <= self.cluster.now_s:
-            self._plan_at_s = None
-            self._plan_all()
-        return ()
-
-    def _plan_all(self) -> None:
-        """Plan moves for the jobs that are predicted and have files, the first to come first."""
+        if not self._on or self._plan_at_s is None or self._plan_at_s > self.cluster.now_s:
+            return ()
+        self._plan_at_s = None
         expected = [
             (forecast.submit_s, name)
             for name, forecast in self._predicted.items()
@@ -145,6 +136,7 @@ class IridiumData(StoreDecides):
                 del self._readers[path]
             if files and due_s > self.cluster.now_s:
                 self._plan(files, name, due_s)
+        return ()
 
     # Plans ---------------------------------------------------------------------------------------
     def _plan(self, files: Sequence[str], job: str, due_s: float) -> None:
@@ -191,25 +183,29 @@ def better_places(
     def shuffle_of(held: Floats) -> Plan | None:
         return exact.place_reduces(sites, Stage(held, work_s=0.0))
 
-    held, room, plan = held_bytes.copy(), room_bytes.copy(), shuffle_of(held_bytes)
+    held, room, plan = held_bytes, room_bytes.copy(), shuffle_of(held_bytes)
     while plan is not None and plan.network_s > 0:
-        best: tuple[float, int, int, float] | None = None
-        for source in _slowest(sites, held, plan):
+        best: tuple[Plan, Floats, int, int, float] | None = None
+        # whoever has no uplink sends nothing, but for rounding
+        times_s = divided(held * (1.0 - plan.shares), sites.up_bytes_per_s)
+        slowest = np.argsort(-times_s, kind="stable")[:_SOURCES].tolist()
+        for source in (site for site in slowest if held[site] > 0):
             size = min(step_bytes, float(held[source]))
             for target in range(len(held)):
                 fits = room[0, source] >= size and room[1, target] >= size
                 if target == source or not fits:
                     continue
-                found = shuffle_of(_after(held, source, target, size))
-                if found is not None and (best is None or found.network_s < best[0]):
-                    best = found.network_s, source, target, size
-        if best is None or best[0] >= plan.network_s * (1 - _GAIN):
+                after = held.copy()
+                after[source] -= size
+                after[target] += size
+                found = shuffle_of(after)
+                if found is not None and (best is None or found.network_s < best[0].network_s):
+                    best = found, after, source, target, size
+        if best is None or best[0].network_s >= plan.network_s * (1 - _GAIN):
             return
-        _, source, target, size = best
-        held = _after(held, source, target, size)
+        plan, held, source, target, size = best
         room[0, source] -= size
         room[1, target] -= size
-        plan = shuffle_of(held)
         yield source, target
 
 
@@ -218,21 +214,6 @@ def shuffles(forecast: Forecast) -> bool:
     read = {name for stage in forecast.stages for name in stage.reads}
     first = [stage for stage in forecast.stages if not stage.reads and stage.name in read]
     return any(stage.output_bytes for stage in first)
-
-
-def _slowest(sites: Sites, held: Floats, plan: Plan) -> list[int]:
-    """The sites that send for the longest time, the slowest first."""
-    # whoever has no uplink sends nothing, but for rounding
-    times_s = divided(held * (1.0 - plan.shares), sites.up_bytes_per_s)
-    return [int(site) for site in np.argsort(-times_s, kind="stable")[:_SOURCES] if held[site] > 0]
-
-
-def _after(held: Floats, source: int, target: int, size: float) -> Floats:
-    """What sites hold after a step."""
-    after = held.copy()
-    after[source] -= size
-    after[target] += size
-    return after
 
 
 # Tasks --------------------------------------------------------------------------------------------
@@ -267,12 +248,10 @@ class IridiumTasks(TaskPolicy):
 
     def planned(self, task: TaskView) -> str:
         planned = self._plans.of.get(task.stage.id)
-        if planned is None:
-            return ""
-        return f"reduces yet to start at sites: {self._sites.counted(planned)}"
+        sites = "" if planned is None else self._sites.counted(planned)
+        return f"reduces yet to start at sites: {sites}" if sites else ""
 
     def _reduce_at(self, job: JobView, site: int) -> TaskView | None:
-        """A pending reduce that should run at this site."""
         for stage in job.stages.values():
             if stage.reads and stage.pending.count:
                 reduce = stage.next_reduce()

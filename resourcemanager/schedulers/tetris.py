@@ -30,7 +30,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -61,8 +61,6 @@ _ROUNDING = 1e-9
 class TetrisConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings "tetris.*"."""
 
-    section: ClassVar[str] = "tetris"
-
     remote_penalty: float = 0.1  #: by how much less a task counts that reads all from other sites
     work_weight: float = 1.0  #: of the work that a job has left, against the alignment; 0 = none
     fairness: float = 0.25  #: share of the jobs, those with the most slots, that come last
@@ -70,9 +68,9 @@ class TetrisConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def __post_init__(self) -> None:
         for name in ("remote_penalty", "fairness"):
             value = getattr(self, name)
-            require(0 <= value < 1, f"{self.section}.{name}", value, "a share in [0, 1)")
+            require(0 <= value < 1, f"tetris.{name}", value, "a share in [0, 1)")
         weight = self.work_weight
-        require(0 <= weight <= 1000, f"{self.section}.work_weight", weight, "a number in [0, 1000]")
+        require(0 <= weight <= 1000, "tetris.work_weight", weight, "a number in [0, 1000]")
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ class Tetris(OrderPolicy, TaskPolicy):
     """Answers "order" and "tasks"."""
 
     Config = TetrisConfig
-    section = TetrisConfig.section
+    section = "tetris"
     uses_forecasts = True
 
     def __init__(self, config: TetrisConfig, cluster: ClusterView) -> None:
@@ -195,14 +193,16 @@ class Tetris(OrderPolicy, TaskPolicy):
         rerun = job.next_rerun()
         if rerun is not None:
             return _Choice(rerun, np.inf)
-        site = self._sites.number[slot.rack]
+        site, (_, down) = self._sites.number[slot.rack], self._sites.links()
+        free_share = float(self._free[site]) / max(1.0, float(self._slots[site]))
+        down_free, penalty = float(down[site] - self._taken_down[site]), self._config.remote_penalty
         found: _Choice | None = None
         for stage in job.stages.values():
             if stage.pending.count and stage.open:
                 for task in self._tasks_for(stage, slot):
                     demand = self._demand(task, site)
                     if self._fits(site, demand):
-                        value = self._alignment(site, demand)
+                        value = alignment(demand, free_share, float(down[site]), down_free, penalty)
                         if found is None or value > found.alignment:
                             found = _Choice(task, value)
         return found
@@ -253,19 +253,9 @@ class Tetris(OrderPolicy, TaskPolicy):
         if demand.remote and not demand.down:
             return False  # some of it can't come
         enough = self._taken_up + demand.up <= up * (1 + _ROUNDING)
-        return bool(
-            enough[demand.up > 0].all()
-            and (
-                not demand.down
-                or self._taken_down[site] + demand.down <= down[site] * (1 + _ROUNDING)
-            )
-        )
-
-    def _alignment(self, site: int, demand: Demand) -> float:
-        _, down = self._sites.links()
-        share = float(self._free[site]) / max(1.0, float(self._slots[site]))
-        down_free = float(down[site] - self._taken_down[site])
-        return alignment(demand, share, float(down[site]), down_free, self._config.remote_penalty)
+        taken_down = self._taken_down[site] + demand.down
+        fits_down = not demand.down or taken_down <= down[site] * (1 + _ROUNDING)
+        return bool(fits_down and enough[demand.up > 0].all())
 
     # What happens --------------------------------------------------------------------------------
     def job_wants(self, job: JobView) -> None:
@@ -291,9 +281,7 @@ class Tetris(OrderPolicy, TaskPolicy):
             self._taken_down[:] = 0.0
 
     def links_observed(self, changed: Mapping[str, LinkState]) -> None:
-        before = self._sites.links()
-        self._sites.refresh_links()
-        if any((now != was).any() for now, was in zip(self._sites.links(), before, strict=True)):
+        if any(self._sites.refresh_links()):
             self._estimate_anew()
 
     def node_joined(self, node: SlotView) -> None:
@@ -315,7 +303,6 @@ class Tetris(OrderPolicy, TaskPolicy):
             self._computed_s.pop(stage.id, None)
 
     def _estimate_anew(self) -> None:
-        """Where data lies, or what links carry, has changed."""
         self._slots = self._sites.slots()
         self._demands.clear()
         self._room_grew = True

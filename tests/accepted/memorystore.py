@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import posixpath
-from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
-from railyard.gateway.shell.web import Failed, Readable
+from railyard.gateway.shell.web import Failed
 
 
 class MemoryStore:
@@ -57,12 +57,13 @@ class MemoryStore:
             raise Failed(404, "FileNotFoundException", f"File does not exist: {path}")
         return act(path, **given) or {}
 
-    def read(self, path: str, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> io.BufferedReader:
         data = self.files[path] or b""
-        yield data[offset : None if length is None else offset + length]
+        end = None if length is None else offset + length
+        return io.BufferedReader(io.BytesIO(data[offset:end]))
 
     def write(
-        self, path: str, data: Readable, *, append: bool = False, overwrite: str = "false"
+        self, path: str, data: IO[bytes], *, append: bool = False, overwrite: str = "false"
     ) -> None:
         written = b""
         while piece := data.read(100):

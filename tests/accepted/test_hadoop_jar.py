@@ -37,7 +37,7 @@ def outcome(words):
         made.request,
         made.inputs,
         made.files,
-        made.settings,
+        made.generic.settings(),
         made.environment,
         (made.background, made.help),
     ]

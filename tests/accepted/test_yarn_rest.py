@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlencode
 
 import pytest
@@ -23,9 +23,9 @@ from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.messages import FileStatus
 from railyard.gateway.http.guard import Access, Tokens, guard
 from railyard.gateway.yarn.answers import FIELDS, FILTERS
-from railyard.gateway.yarn.cluster import NodeRest, ResourceManagerRest
+from railyard.gateway.yarn.cluster import ClusterRest
 from railyard.gateway.yarn.history import HistoryRest
-from railyard.gateway.yarn.submission import StreamingRest, Submission
+from railyard.gateway.yarn.submission import Submission
 from railyard.resourcemanager.process.messages import (
     AttemptReport,
     ClusterStatus,
@@ -120,6 +120,8 @@ class Manager:
 class NoAddresses:
     """Nodes are found by a path of the gateway's."""
 
+    of_nodes: ClassVar[dict[str, str]] = {}
+
     def node_of(self, _: web.Request) -> None:
         return None
 
@@ -143,10 +145,8 @@ class Rest:
         self._clients = {}
         for token in ("", "secret"):
             app = web.Application(middlewares=[guard(Access(token, self.tokens))])
-            streaming = StreamingRest(self.manager, folder, config)
-            Submission(self.manager, folder, streaming).add_to(app)
-            ResourceManagerRest(self.manager, folder, {}).add_to(app)
-            NodeRest(self.manager, folder, NoAddresses()).add_to(app)
+            Submission(self.manager, folder, config).add_to(app)
+            ClusterRest(self.manager, folder, NoAddresses()).add_to(app)
             HistoryRest(self.manager, folder, 1, {}).add_to(app)
             self._clients[token] = TestClient(TestServer(app), loop=self._loop)
             self._run(self._clients[token].start_server())

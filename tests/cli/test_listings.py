@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -13,7 +14,7 @@ from railyard.cli.commands import bench
 from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
 from railyard.resourcemanager.schedulers import all_recipes
-from railyard.resourcemanager.schedulers.corral.latency import JobProfile, Run, StageProfile, record
+from railyard.resourcemanager.schedulers.corral.latency import JobProfile, Run, StageProfile
 from railyard.resourcemanager.schedulers.corral.planner import load_plan
 from railyard.runs import traces as fetching
 from railyard.runs.requests import RunRequest
@@ -288,10 +289,12 @@ def test_a_mix_of_real_jobs_is_planned_under_the_names_that_they_run_by(railyard
 
 
 def test_jobs_are_predicted_from_earlier_runs(railyard, tmp_path):
+    runs = []
     for day, size in ((0, 1e9), (1, 3e9), (5, 9e9)):
         maps = StageProfile(maps=8, input_bytes=size, map_rate_bytes_per_s=1e6)
         profile = JobProfile(name="x", arrive_s=60.0, stages=(maps,))
-        record(Run(job="logs", day=day, profile=profile), tmp_path / "runs.jsonl")
+        runs.append(msgspec.json.encode(Run(job="logs", day=day, profile=profile)))
+    (tmp_path / "runs.jsonl").write_bytes(b"\n".join(runs))
     asked = ("plan", "--runs", "runs.jsonl", "--day", "7", "--set", "imbalance=0")
     assert "2 GB" in railyard.ok(*asked, cwd=tmp_path)  # a Monday: the mean of 1 and 3
     [job] = load_plan(tmp_path / "plan.toml").jobs

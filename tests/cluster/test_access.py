@@ -250,7 +250,7 @@ def test_what_an_earlier_process_has_sent_is_refused(folder: RunFolder, client: 
     assert client.reactor.run_until(lambda: server.requests == 1, 5)
     old.link("peer").request(Describe(), Description, lambda *_: None)
     new = a_process_of(folder, client.reactor)
-    assert (old.epoch, new.epoch) == (1, 2)
+    assert (old.epochs.own, new.epochs.own) == (1, 2)
     assert client.reactor.run_until(lambda: server.refused == 1, 5)
     assert new.link("peer").call(Describe(), Description).refused == 1
     for transport in (old, new):

@@ -14,12 +14,10 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.files import Durability
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.transport import Transport
-from railyard.cluster.messaging.wire import Done
 from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import Links, Liveness, RackShape, Storage
 from railyard.dfs.client import DfsClient
-from railyard.dfs.messages import LoseNode
 from railyard.netemu.client import NetworkClient
 from tests.cluster_fixture import Main, MiniCluster
 
@@ -94,11 +92,6 @@ class Dfs(MiniCluster):
             finally:
                 os._exit(status)
         return pid
-
-    def lose(self, node: str) -> None:
-        transport = self.transport()
-        link = transport.link(f"datanode-{node[:2]}")
-        link.call(LoseNode(node=NodeId(node)), Done)
 
     def block_file(self, node: str, block: int) -> Path:
         return self.folder.node(node) / "blocks" / f"b{block}"

@@ -18,7 +18,6 @@ from railyard.dfs.messages import (
     CompleteFile,
     CreateFile,
     DataNodeHeartbeat,
-    DeleteDamaged,
     DeleteReplicas,
     FileCreated,
     FileStatus,
@@ -35,8 +34,9 @@ from railyard.dfs.messages import (
     StoredBlock,
     VerifyReplica,
 )
+from railyard.dfs.namenode.blockmap import BlockMap
 from railyard.dfs.namenode.core import NameNode, Ticked
-from railyard.dfs.namenode.journal import Journal, NoJournal
+from railyard.dfs.namenode.journal import Journal
 
 
 def topology(racks: int = 3, nodes: int = 2, replication: int = 3) -> Topology:
@@ -54,7 +54,7 @@ class SimulatedDfs:
 
     def __init__(self, seed: int = 1, journal: Journal | None = None, **shape: int) -> None:
         self.topology = topology(**shape)
-        self.journal = journal or NoJournal()
+        self.journal = journal or Journal()
         self.now_s = 100.0
         self.rng = random.Random(seed)
         self.disks: dict[NodeId, dict[int, HeldBlock]] = {n.id: {} for n in self.topology.nodes()}
@@ -76,7 +76,7 @@ class SimulatedDfs:
 
     def send(self, message: Message) -> Message | None:
         outcome = self.core.handle(message, self.now_s)
-        self.core.check_invariants()
+        check_invariants(self.core.blocks)
         self.moved.extend(outcome.moved)
         for each in outcome.commands:
             self.commands.append(each.command)
@@ -106,9 +106,7 @@ class SimulatedDfs:
         elif getattr(command, "node", None) in self.lost:
             return
         elif isinstance(command, VerifyReplica):
-            self.verify(command.node, command.block)
-        elif isinstance(command, DeleteDamaged):
-            if self.finding(command.node, command.block) == "damaged":
+            if command.delete and self.finding(command.node, command.block) == "damaged":
                 self._delete(command.node, (command.block,))
             else:
                 self.verify(command.node, command.block)
@@ -218,3 +216,14 @@ class SimulatedDfs:
 
     def check(self) -> CheckReport:
         return self.send(CheckFiles(path="/"))
+
+
+def check_invariants(known: BlockMap) -> None:
+    """Each replica is on a node that is alive, once and in order, and counts in its load."""
+    loads = dict.fromkeys(known.load, 0)
+    for block in known.blocks.values():
+        assert len(set(block.holders)) == len(block.holders)
+        assert list(block.sound) == sorted(block.sound)
+        for node in block.holders:
+            loads[node] += block.stored_length
+    assert loads == known.load

@@ -13,18 +13,18 @@ import zmq
 
 import railyard.dfs.datanode.scanner
 from railyard.cluster.ids import OUTSIDE
+from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.transport import Request
 from railyard.cluster.messaging.wire import Vocabulary, pack, unpack
 from railyard.cluster.topologyfile import Storage
 from railyard.dfs.blockfile import blocks_folder, pack_sums, sums_of
-from railyard.dfs.datanode.process import BlockServer
-from railyard.dfs.datanode.scanner import SLICE_BYTES, BlockReporter, Scanner, pages, verification
+from railyard.dfs.datanode.process import DataNode
+from railyard.dfs.datanode.scanner import SLICE_BYTES, Scanner, pages, report_blocks, verification
 from railyard.dfs.datanode.store import BlockStore
 from railyard.dfs.datanode.transfers import BlockReceiver
 from railyard.dfs.messages import (
     BlockReport,
-    DeleteDamaged,
     DeleteReplicas,
     HeldBlock,
     ReplicasDeleted,
@@ -94,9 +94,13 @@ def test_what_a_look_finds(store):
     assert look(store, 3)[0] == "sound"
 
 
-@pytest.mark.parametrize("command", [VerifyReplica, DeleteDamaged])
+def verify(node="r0n0", *, delete):
+    return VerifyReplica(block=1, node=node, stored_length=len(DATA), delete=delete)
+
+
+@pytest.mark.parametrize("delete", [False, True])
 @pytest.mark.parametrize("state", ["sound", "damaged", "gone"])
-def test_commands_are_answered_and_only_damage_is_deleted(store, command, state):
+def test_commands_are_answered_and_only_damage_is_deleted(store, delete, state):
     write_into(store, 1)
     if state == "damaged":
         spoil(store, 1)
@@ -105,12 +109,12 @@ def test_commands_are_answered_and_only_damage_is_deleted(store, command, state)
     reported = []
     reactor, works = scanner(store, reported)
     for _ in range(3):  # asked for again while it is under way
-        works.verify(command(block=1, node="r0n0", stored_length=len(DATA)))
-    works.verify(command(block=1, node="r0n9", stored_length=len(DATA)))  # a lost node
+        works.verify(verify(delete=delete))
+    works.verify(verify("r0n9", delete=delete))  # a lost node
     assert reactor.run_until(lambda: bool(reported), timeout_s=20)
     reactor.run_until(lambda: False, timeout_s=0.05)
     (fact,) = reported
-    if command is DeleteDamaged and state != "sound":
+    if delete and state != "sound":
         assert fact == ReplicasDeleted(node="r0n0", blocks=(1,))
         assert not store.has(1)
     else:
@@ -131,7 +135,7 @@ def test_what_cannot_be_looked_at_is_not_deleted(store, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("os.open", no_descriptors)
         patched.setattr("pathlib.Path.open", no_descriptors)
-        works.verify(DeleteDamaged(block=1, node="r0n0", stored_length=len(DATA)))
+        works.verify(verify(delete=True))
         assert reactor.run_until(lambda: bool(reported), timeout_s=20)
     assert reported[0].found == "unreadable"
     assert "Too many open files" in reported[0].reason
@@ -203,7 +207,7 @@ def test_reports_go_on(store, tmp_path):
     write_into(store, 1)
     reactor, sent = Reactor(), []
     stores = {"r0n0": store, "r0n1": BlockStore(tmp_path / "other")}
-    BlockReporter(reactor, stores, 0.05, sent.append)
+    report_blocks(reactor, stores, 0.05, sent.append)
     assert reactor.run_until(lambda: len(sent) == 2, timeout_s=20)
     assert {report.node: len(report.held) for report in sent} == {"r0n0": 1, "r0n1": 0}
     del stores["r0n1"]
@@ -223,9 +227,10 @@ def test_a_whole_page_of_the_largest_blocks_can_be_sent():
 # Commands of the NameNode that a DataNode cannot carry out.
 
 
-def test_a_replica_that_cannot_be_deleted_does_not_end_the_datanode(transport):
+def test_a_replica_that_cannot_be_deleted_does_not_end_the_datanode(transport, monkeypatch):
     reported = []
-    server = BlockServer(transport, topology(), "r0", None, reported.append)
+    monkeypatch.setattr(LastingLink, "send", lambda _, fact: reported.append(fact))
+    server = DataNode(transport, topology(), "r0", None)
     folder = blocks_folder(transport.folder, "r0n0")
     (folder / "b1").mkdir()  # nothing that unlink removes
     (folder / "b2").write_bytes(b"")
@@ -238,7 +243,8 @@ def test_a_copy_that_no_descriptor_is_left_for_fails_and_does_not_end_the_datano
     transport, monkeypatch
 ):
     reported = []
-    server = BlockServer(transport, topology(), "r0", None, reported.append)
+    monkeypatch.setattr(LastingLink, "send", lambda _, fact: reported.append(fact))
+    server = DataNode(transport, topology(), "r0", None)
     write(server._stores["r0n0"], 1, b"block")
 
     def no_descriptors(*_, **__):
@@ -287,7 +293,7 @@ def _held():
     ],
 )
 def test_nothing_is_held_of_a_block_that_was_received(transport, no_collections, nodes, written):
-    BlockServer(transport, topology(), "r0", None, lambda _: None)
+    DataNode(transport, topology(), "r0", None)
     peers = Peers(transport, "test")
     before = len(_held())
     for block in range(1, 6):
@@ -296,7 +302,7 @@ def test_nothing_is_held_of_a_block_that_was_received(transport, no_collections,
 
 
 def test_nothing_is_held_of_a_damaged_block(transport, no_collections):
-    server = BlockServer(transport, topology(), "r0", None, lambda _: None)
+    server = DataNode(transport, topology(), "r0", None)
     peers = Peers(transport, "test")
     before = len(_held())
     ended = []
@@ -305,7 +311,7 @@ def test_nothing_is_held_of_a_damaged_block(transport, no_collections):
     outgoing.extend(memoryview(b"x" * 80))
     assert peers.reactor.run_until(lambda: bool(ended), 10.0)
     assert ended[0].nodes == ()
-    assert not server.held()["r0n0"]
+    assert not server._stores["r0n0"].held()
     assert len(_held()) == before
 
 

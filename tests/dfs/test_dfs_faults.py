@@ -119,15 +119,11 @@ def test_a_datanode_that_freezes_in_the_middle_of_a_write(start_dfs, monkeypatch
 
 
 # Lost nodes --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("how", ["message", "disk"])
-def test_a_node_is_lost_alone(start_dfs, how):
+def test_a_node_is_lost_alone(start_dfs):
     dfs = start_dfs(racks=2, nodes=3, replication=3)
     client = dfs.client("r0n0")
     client.write("/f", [DATA])
-    if how == "message":
-        dfs.lose("r0n0")
-    else:
-        shutil.rmtree(dfs.folder.node("r0n0"))
+    shutil.rmtree(dfs.folder.node("r0n0"))
     reader = dfs.client("r0n1")
     assert content(reader, "/f") == DATA
     wait_for(lambda: reader.check().nodes_lost == ("r0n0",), why="the loss to be noticed")

@@ -32,7 +32,7 @@ from railyard.dfs.messages import (
     StoredBlock,
 )
 from railyard.dfs.namenode.core import FileStored, NameNode
-from railyard.dfs.namenode.journal import NoJournal
+from railyard.dfs.namenode.journal import Journal
 from railyard.dfs.namenode.process import NameNodeServer
 from railyard.netemu.messages import GetNetworkStats, NetworkStats
 from tests.dfs.simulated import topology
@@ -232,9 +232,9 @@ def test_a_writer_whose_data_fail_leaves_nothing(start_dfs):
 def test_a_file_that_was_begun_is_there_once_it_has_been_filled(start_dfs):
     dfs = start_dfs()
     writer, other = dfs.client("r0n0"), dfs.client("r1n0")
-    created = writer.create("/f", replication=1)
+    created = writer.create(CreateFile(path="/f", replication=1))
     assert not other.exists("/f")
-    late = writer.create("/f")
+    late = writer.create(CreateFile(path="/f"))
     status = writer.fill("/f", created, [DATA[:120_000], DATA[120_000:]])
     assert (status.stored_length, status.blocks) == (len(DATA), 4)
     assert content(other, "/f") == DATA
@@ -247,7 +247,7 @@ def test_a_file_that_was_begun_is_there_once_it_has_been_filled(start_dfs):
 def test_a_file_that_was_begun_and_is_abandoned_leaves_nothing(start_dfs):
     dfs = start_dfs()
     client = dfs.client("r0n0")
-    created = client.create("/d/f")
+    created = client.create(CreateFile(path="/d/f"))
 
     def data():
         yield DATA
@@ -350,7 +350,8 @@ def lengths(client, path):
 
 def test_a_file_keeps_its_block_size_across_a_rename_an_append_and_a_restart(dfs):
     client = dfs.client()
-    client.fill("/f", client.create("/f", stored_block_bytes=1000), [b"x" * 2500])
+    how = CreateFile(path="/f", stored_block_bytes=1000)
+    client.fill("/f", client.create(how), [b"x" * 2500])
     client.rename("/f", "/g")
     dfs.kill("namenode")
     dfs.start("namenode")
@@ -362,7 +363,7 @@ def test_a_file_keeps_its_block_size_across_a_rename_an_append_and_a_restart(dfs
 
 def test_blocks_longer_than_the_topologys_are_refused(dfs):
     with pytest.raises(Refused, match="blocks of 100001 bytes: need at most 100000"):
-        dfs.client().create("/f", stored_block_bytes=100_001)
+        dfs.client().create(CreateFile(path="/f", stored_block_bytes=100_001))
 
 
 def test_a_folder_takes_the_place_of_an_empty_one(dfs):
@@ -391,7 +392,7 @@ class Store:
     def __init__(self, folder: RunFolder) -> None:
         self.transport = Transport(folder)
         shape = topology()
-        self.core = NameNode(shape, NoJournal(), now_s())
+        self.core = NameNode(shape, Journal(), now_s())
         for rack in shape.rack_list():
             nodes: dict[str, tuple[HeldBlock, ...]] = {node.id: () for node in rack.nodes}
             self.core.handle(RegisterDataNode(rack=rack.id, pid=1, nodes=nodes), now_s())

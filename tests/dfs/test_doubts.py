@@ -11,7 +11,6 @@ from railyard.dfs.messages import (
     BlockReport,
     CompleteFile,
     CreateFile,
-    DeleteDamaged,
     DeleteReplicas,
     HeldBlock,
     Remove,
@@ -26,7 +25,13 @@ from tests.dfs.simulated import SimulatedDfs
 
 
 def ordered(d, *kinds):
-    return [command for command in d.commands if isinstance(command, kinds)]
+    """The commands of some kinds, without those that delete what is damaged."""
+    found = [command for command in d.commands if isinstance(command, kinds)]
+    return [command for command in found if command not in damaged_deleted(d)]
+
+
+def damaged_deleted(d):
+    return [each for each in d.commands if isinstance(each, VerifyReplica) and each.delete]
 
 
 def test_a_reader_that_is_mistaken_costs_no_replica():
@@ -39,7 +44,8 @@ def test_a_reader_that_is_mistaken_costs_no_replica():
     assert d.nodes("/f") == nodes
     assert d.check().healthy
     assert len(ordered(d, VerifyReplica)) == 3
-    assert not ordered(d, DeleteReplicas, DeleteDamaged, ReplicateBlock)
+    assert not ordered(d, DeleteReplicas, ReplicateBlock)
+    assert not damaged_deleted(d)
 
 
 def test_a_suspect_is_read_last_and_looked_at_once_however_often_it_is_accused():
@@ -77,7 +83,8 @@ def test_what_cannot_be_read_just_now_is_kept_made_up_for_and_used_again():
     d.run(5)
     assert len(d.nodes("/f")) == 3
     assert block in d.disks[node]
-    assert not ordered(d, DeleteReplicas, DeleteDamaged)
+    assert not ordered(d, DeleteReplicas)
+    assert not damaged_deleted(d)
     d.unreadable.clear()
     d.run(VERIFY_AGAIN_S)
     assert d.doubtful("/f") == ()
@@ -90,11 +97,11 @@ def test_a_damaged_replica_stays_until_there_are_enough_sound_ones():
     bad, block = d.nodes("/f")[0], d.block("/f")
     d.spoil(bad, block)
     assert ordered(d, ReplicateBlock)
-    assert not ordered(d, DeleteDamaged)
+    assert not damaged_deleted(d)
     assert block in d.disks[bad]
     d.run(0.5)
     assert len(d.nodes("/f")) == 3
-    assert [order.node for order in ordered(d, DeleteDamaged)] == [bad]
+    assert [order.node for order in damaged_deleted(d)] == [bad]
     assert block not in d.disks[bad]
 
 
@@ -117,7 +124,8 @@ def test_the_last_copies_are_kept_whatever_they_are(last):
     for node in nodes:
         d.spoil(node, block)
     d.run(2 * VERIFY_AGAIN_S)
-    assert not ordered(d, DeleteReplicas, DeleteDamaged)
+    assert not ordered(d, DeleteReplicas)
+    assert not damaged_deleted(d)
     assert all(block in d.disks[node] for node in nodes)
     assert d.check().missing[0].path == "/f"
 
@@ -158,7 +166,7 @@ def test_a_replica_that_proves_sound_before_it_is_deleted_is_sound_again():
     d.spoil(bad, block)
     d.corrupt.clear()
     d.run(3)
-    assert [order.node for order in ordered(d, DeleteDamaged)] == [bad]
+    assert [order.node for order in damaged_deleted(d)] == [bad]
     assert not ordered(d, VerifyReplica)[1:]
     d.run(1)
     assert (len(d.nodes("/f")), d.check().over_replicated) == (3, 0)
@@ -260,7 +268,8 @@ def test_a_block_that_was_completed_after_a_report_was_made_is_not_taken_for_mis
     for report in stale:
         d.send(report)
     assert d.nodes("/f") == nodes
-    assert not ordered(d, DeleteReplicas, DeleteDamaged, ReplicateBlock)
+    assert not ordered(d, DeleteReplicas, ReplicateBlock)
+    assert not damaged_deleted(d)
 
 
 def test_a_report_that_was_made_before_a_deletion_brings_nothing_back():

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from railyard.cluster.errors import PeerUnable, UsageError
-from railyard.cluster.ids import NodeId, RackId
-from railyard.dfs.messages import BlockId, MakeFolder, PlacementHint
+from railyard.cluster.ids import RackId
+from railyard.dfs.messages import BlockId, CreateFile, MakeFolder, PlacementHint
 from railyard.dfs.namenode.core import NameNode
 from railyard.dfs.namenode.journal import (
     AnswerChange,
@@ -41,12 +41,7 @@ def test_what_was_committed_is_loaded(tmp_path):
     journal.commit([Change(2, None), Change(1, inode(1, name="moved")), Change(99, None)])
     opened = Opened(
         number=5,
-        path="/f",
-        names=("f",),
-        replication=2,
-        writer=NodeId("r0n0"),
-        overwrite=True,
-        hint=PlacementHint(racks=((RackId("r1"),),)),
+        how=CreateFile(path="/f", hint=PlacementHint(racks=((RackId("r1"),),))),
         reopened=file,
         kept=1,
     )
@@ -104,7 +99,7 @@ def test_another_layout_is_refused(tmp_path):
     database.execute("UPDATE about SET layout = 99")
     database.commit()
     database.close()
-    with pytest.raises(UsageError, match="a journal of layout 99: need layout 3"):
+    with pytest.raises(UsageError, match="a journal of layout 99: need layout 4"):
         SqliteJournal(tmp_path / "j")
 
 

@@ -9,12 +9,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from railyard.cluster.errors import PeerError
 from railyard.dfs.messages import BlockId
-from railyard.dfs.namenode.journal import ROOT, FileBlock, NoJournal
+from railyard.dfs.namenode.journal import ROOT, FileBlock, Journal
 from railyard.dfs.namenode.namespace import Namespace
 from railyard.dfs.paths import join_path, parse_path
 
 
-class RecordingJournal(NoJournal):
+class RecordingJournal(Journal):
     """A journal in memory; while ``broken`` it refuses commits, as on a full disk."""
 
     def __init__(self):
@@ -167,7 +167,7 @@ def test_the_files_of_some_folders_are_gathered_in_another():
         "/out/part-1": blocks(1),
         "/out/part-2": blocks(2),
     }
-    assert tree.paths(Namespace(NoJournal(), tree.journal.inodes.values())) == tree.paths()
+    assert tree.paths(Namespace(Journal(), tree.journal.inodes.values())) == tree.paths()
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ class AgainstAModel(RuleBasedStateMachine):
     @invariant()
     def same(self):
         assert self.tree.paths() == self.model
-        again = Namespace(NoJournal(), self.tree.journal.inodes.values())
+        again = Namespace(Journal(), self.tree.journal.inodes.values())
         assert self.tree.paths(again) == self.model
         assert ROOT not in self.tree.journal.inodes
 

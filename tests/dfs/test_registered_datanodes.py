@@ -17,7 +17,6 @@ from railyard.cluster.messaging.wire import Done, Message, Refusal
 from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topologyfile import Liveness
 from railyard.dfs.client import DfsClient
-from railyard.dfs.datanode.process import BlockServer
 from railyard.dfs.messages import (
     AbandonFile,
     AddBlock,
@@ -29,7 +28,6 @@ from railyard.dfs.messages import (
     FileCreated,
     GetSafeMode,
     GetStatus,
-    LoseNode,
     MakeFolder,
     MoveReplica,
     RegisterDataNode,
@@ -44,7 +42,7 @@ from railyard.dfs.messages import (
     Status,
 )
 from railyard.dfs.namenode.core import FileStored, NameNode, Outcome
-from railyard.dfs.namenode.journal import NoJournal
+from railyard.dfs.namenode.journal import Journal
 from railyard.dfs.namenode.process import NameNodeServer
 from railyard.dfs.writer import NoRoom
 from railyard.oracles.faults.memoryjournal import MemoryJournal
@@ -69,7 +67,7 @@ def transport(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Transport]:
 
 
 def test_facts_of_a_rack_come_from_its_datanode(transport: Transport) -> None:
-    NameNodeServer(transport, NameNode(topology(), NoJournal(), now_s()), tick_s=60.0)
+    NameNodeServer(transport, NameNode(topology(), Journal(), now_s()), tick_s=60.0)
     first, other = transport.link("namenode"), transport.link("namenode")
     no_blocks = {"r0n0": (), "r0n1": ()}
     with pytest.raises(Refused, match="not from the DataNode that is registered"):
@@ -86,7 +84,7 @@ def test_facts_of_a_rack_come_from_its_datanode(transport: Transport) -> None:
 
 def test_a_silent_datanode_whose_process_runs_is_not_lost_yet(transport: Transport) -> None:
     quick = msgspec.structs.replace(topology(), liveness=Liveness(heartbeat=0.05, expiry_s=0.15))
-    core = NameNode(quick, NoJournal(), now_s())
+    core = NameNode(quick, Journal(), now_s())
     NameNodeServer(transport, core, 0.05, patience_s=0.6)
     link = transport.link("namenode")
     blocks = core.blocks
@@ -97,17 +95,11 @@ def test_a_silent_datanode_whose_process_runs_is_not_lost_yet(transport: Transpo
     assert transport.reactor.run_until(lambda: not blocks.is_alive("r0n0"), 5), "it may hang"
 
 
-def test_nodes_are_lost_by_message_only_where_a_test_asked_for_it(transport: Transport) -> None:
-    BlockServer(transport, topology(), "r0", None, lambda _: None)
-    with pytest.raises(Refused, match="unknown message type 'lose-node'"):
-        transport.link("datanode-r0").call(LoseNode(node="r0n0"), Done)
-
-
 def test_a_client_writes_only_so_many_files_at_once(
     transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("railyard.dfs.namenode.process.FILES_MAX", 3)
-    NameNodeServer(transport, NameNode(topology(), NoJournal(), now_s()), tick_s=60.0)
+    NameNodeServer(transport, NameNode(topology(), Journal(), now_s()), tick_s=60.0)
     link = transport.link("namenode")
     files = [link.call(CreateFile(path=f"/f{n}"), FileCreated).file for n in range(3)]
     with pytest.raises(Refused, match="3 files are being written by this client: at most 3"):
@@ -117,7 +109,7 @@ def test_a_client_writes_only_so_many_files_at_once(
 
 
 def test_a_move_is_answered_when_it_has_ended(transport: Transport) -> None:
-    core = NameNode(topology(replication=1), NoJournal(), now_s())
+    core = NameNode(topology(replication=1), Journal(), now_s())
     NameNodeServer(transport, core, tick_s=60.0)
     first, other, asking = (transport.link("namenode") for _ in range(3))
     first.call(RegisterDataNode(rack="r0", pid=1, nodes={"r0n0": ()}), Done)
@@ -148,7 +140,7 @@ def test_only_the_resourcemanager_has_blocks_moved(
     folder = RunFolder.create(tmp_path_factory.mktemp("k"))
     Keys.create(folder.keys)  # over TCP, where the key says the role
     transport = Transport(folder, role=NAME_NODE)
-    NameNodeServer(transport, NameNode(topology(), NoJournal(), now_s()), tick_s=60.0)
+    NameNodeServer(transport, NameNode(topology(), Journal(), now_s()), tick_s=60.0)
     move = MoveReplica(path="/f", number=0, target="r1n0")
     for role in ROLES:
         other = Transport(folder, transport.reactor, role=role)
@@ -216,7 +208,7 @@ def test_a_client_asks_again_only_in_a_safe_mode_that_ends_by_itself(
 
     NameNodeServer(transport, Counting(topology(), journal, now_s()), tick_s=60.0)
     client = DfsClient(transport, topology())
-    file = client.create("/f") if by_hand else _NO_FILE
+    file = client.create(CreateFile(path="/f")) if by_hand else _NO_FILE
     if by_hand:
         assert client.set_safe_mode(on=True)
     for act in (lambda: client.mkdir("/a"), lambda: client.fill("/f", file, [b"x"])):

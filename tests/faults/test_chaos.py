@@ -22,7 +22,7 @@ from railyard.chaos.plan import (
     replica_to_damage,
 )
 from railyard.chaos.runs import wasted_s
-from railyard.chaos.targets import Journal, Replicas
+from railyard.chaos.targets import Journal, replicated
 from railyard.cli.commands.bench import benchmark_names, parts_of
 from railyard.cli.exitstatus import Status
 from railyard.cluster.config import DEATHS_MAX, WITHIN_S
@@ -172,25 +172,26 @@ def test_a_block_has_recovered_once_it_has_its_sound_replicas_or_is_removed(fold
     for file in files[:2]:
         file.write_bytes(b"sound" * 100)
     seen = []
-    watch = Replicas(folder, {"b7": (2, files[0].read_bytes())}, set(), lambda: seen.append(1))
-    assert watch.is_well()
+    watch = replicated(folder, {"b7": (2, files[0].read_bytes())}, set(), lambda: seen.append(1))
+    assert next(watch, "recovered")
     for damage in DAMAGES.values():
         for file in files[:2]:
             file.write_bytes(b"sound" * 100)
-        watch = Replicas(folder, {"b7": (2, files[0].read_bytes())}, set(), lambda: seen.append(1))
+        sound = {"b7": (2, files[0].read_bytes())}
+        watch = replicated(folder, sound, set(), lambda: seen.append(1))
         damage(random.Random(3), files[1:2])
         if files[1].exists() and files[1].read_bytes() == b"sound" * 100:
             continue  # swapped with itself, or cut at its end
-        assert not watch.is_well()
+        assert not next(watch, "recovered")
         files[2].write_bytes(b"sound" * 100)
-        assert watch.is_well()
+        assert next(watch, "recovered")
         files[2].unlink()
     assert seen
-    watch = Replicas(folder, {"b7": (3, None)}, set())
-    assert not watch.is_well()
+    watch = replicated(folder, {"b7": (3, None)}, set())
+    assert not next(watch, "recovered")
     for file in files:
         file.unlink(missing_ok=True)
-    assert watch.is_well()
+    assert next(watch, "recovered")
 
 
 def test_a_task_is_over_by_the_journal(folder):

@@ -306,7 +306,7 @@ def test_one_that_dies_before_it_knows_all_loses_nothing():
 
 def test_a_flow_that_goes_on_from_less_than_it_was_granted_is_noticed(monkeypatch):
     monkeypatch.setattr(
-        "railyard.netemu.emulator.grants.TakeUpFlow", lambda spec, _: StartFlows((spec,))
+        "railyard.netemu.emulator.grants.StartFlows", lambda specs, _: StartFlows(specs)
     )
     world = RestartedWorld()
     world.at(1.0, world.network.come_back, world.resume)

@@ -45,7 +45,7 @@ def test_options_become_a_request(tmp_path):
         " -inputformat I -outputformat O -fs webhdfs://h:1 -verbose -background"
     )
     options = JarOptions(typed.split())
-    assert options.settings == {"a": "1=2", "b": "file", "c": "d", "e": "f"}
+    assert options.generic.settings() == {"a": "1=2", "b": "file", "c": "d", "e": "f"}
     assert options.inputs == ["/in/{a,b}*", "/other", "/more"]
     assert options.files == [
         Shipped("x#y"),

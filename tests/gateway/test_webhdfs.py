@@ -20,7 +20,7 @@ import hdfs
 import pytest
 import requests
 
-from railyard.gateway.webhdfs.operations import FileChecksum
+from railyard.gateway.webhdfs.operations import file_checksum
 
 CHECKED_DATA = random.Random(5).randbytes(1_000_000)
 
@@ -40,10 +40,9 @@ CHECKED_DATA = random.Random(5).randbytes(1_000_000)
     ],
 )
 def test_the_same_as_an_hdfs(block_bytes, length, algorithm, digest):
-    checksum = FileChecksum(block_bytes)
     data = memoryview(CHECKED_DATA)[:length]
-    checksum.take(data[at : at + 7001] for at in range(0, length, 7001))
-    told = checksum.as_json()["FileChecksum"]
+    pieces = (data[at : at + 7001] for at in range(0, length, 7001))
+    told = file_checksum(pieces, block_bytes)["FileChecksum"]
     assert (told["algorithm"], told["bytes"][24:]) == (algorithm, digest + "00000000")
 
 

@@ -16,8 +16,15 @@ from railyard.dfs.messages import FileStatus
 from railyard.dfs.paths import MISSING
 from railyard.gateway.http.answers import RemoteError
 from railyard.gateway.yarn.answers import as_xml, wants_xml
-from railyard.gateway.yarn.counters import FILES, JOBS, RAILYARD, TASKS, counters_of, job_counters
-from railyard.gateway.yarn.mapreduce import MapReduceJob
+from railyard.gateway.yarn.mapreduce import (
+    FILES,
+    JOBS,
+    RAILYARD,
+    TASKS,
+    MapReduceJob,
+    counters_of,
+    job_counters,
+)
 from railyard.gateway.yarn.numbers import Numbers, TaskIds, container_id, job_id, job_named
 from railyard.gateway.yarn.submission import input_files, line_cuts
 from railyard.resourcemanager.process.messages import (

@@ -264,9 +264,12 @@ class Asked:
 
     def __init__(self, line):
         self.transport = Transport(folder_of(line))
+        # One connection each, as polling with hundreds would have them cut.
+        self.resourcemanager = self.transport.link("resourcemanager")
+        self.namenode = self.transport.link("namenode")
 
     def status(self):
-        return self.transport.link("resourcemanager").call(GetClusterStatus(), ClusterStatus)
+        return self.resourcemanager.call(GetClusterStatus(), ClusterStatus)
 
     def job(self, name):
         return next((job for job in self.status().jobs if job.name == name), None)
@@ -276,7 +279,7 @@ class Asked:
 
     def replicas(self, path):
         """The nodes of each block of a file, or of a folder's files."""
-        located = self.transport.link("namenode").call(LocateBlocks(path=path), BlocksLocated)
+        located = self.namenode.call(LocateBlocks(path=path), BlocksLocated)
         return [block.nodes for file in located.files for block in file.blocks]
 
 

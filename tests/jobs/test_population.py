@@ -16,7 +16,7 @@ from railyard.jobs.workloads.catalog import workload
 from railyard.jobs.workloads.corral import is_weekend, predict
 from railyard.jobs.workloads.measurement import measured_workload
 from railyard.jobs.workloads.mixes import Defaults, plan_mix, read_mix
-from railyard.jobs.workloads.transforms import rack_of_each
+from railyard.jobs.workloads.model import rack_of_each
 
 
 def times_s(text, seed=1):

@@ -16,7 +16,7 @@ from railyard.cluster.messages import Split
 from railyard.jobs.formats import FixedRecords, InputFormat, Lines
 from railyard.jobs.local import BytesReader, cut_into_splits, run_locally
 from railyard.jobs.model import Job
-from railyard.jobs.records import RunReader, RunWriter, partition_by_hash, stable_hash, text_lines
+from railyard.jobs.operators import RunReader, RunWriter, partition_by_hash, stable_hash, text_lines
 from railyard.jobs.taskio import BadInput, JobError
 from tests.streaming import run
 
@@ -108,7 +108,7 @@ def test_values_that_only_a_combiner_can_read_have_no_bytes():
 
 def test_a_hash_is_the_same_in_every_process():
     key = ("語", b"\xff", 3, 2.5, None)
-    program = f"from railyard.jobs.records import stable_hash; print(stable_hash({key!r}))"
+    program = f"from railyard.jobs.operators import stable_hash; print(stable_hash({key!r}))"
     for seed in ("1", "2"):
         said = subprocess.run(
             [sys.executable, "-c", program],

@@ -22,8 +22,8 @@ from railyard.cluster.fileheads import NotPacked, ending_of, fault_of, unpacked
 from railyard.cluster.ids import AttemptId
 from railyard.cluster.messages import Split
 from railyard.gateway.yarn.submission import line_cuts
-from railyard.jobs import lines as lines_module
-from railyard.jobs.lines import raw_lines, records_of, split_lines, whole_lines
+from railyard.jobs import formats
+from railyard.jobs.formats import raw_lines, records_of, split_lines, whole_lines
 from railyard.jobs.streaming.job import hadoop_attempt_id, note_report
 from railyard.jobs.streaming.keys import pairs_of, partitioner, parts_of
 from railyard.jobs.streaming.request import (
@@ -421,7 +421,7 @@ class File:
 def test_each_line_belongs_to_the_split_in_which_it_begins(data, step, read_bytes):
     """However few bytes are read at a time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines_module, "_TAIL_BYTES", read_bytes)
+        patch.setattr(formats, "_TAIL_BYTES", read_bytes)
         at = 0
         begins = []
         for line in data.splitlines(keepends=True):

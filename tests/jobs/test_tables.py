@@ -18,13 +18,17 @@ from railyard.jobs.plan import GivenFile
 from railyard.jobs.samples.correlation import ROW_BYTES, Correlation, TableGen, checked_rows
 from railyard.jobs.samples.query import (
     RANKING_BYTES,
+    RANKINGS,
     VISIT_BYTES,
     Query,
     RankingsGen,
+    Scan,
+    Select,
     UserVisitsGen,
+    check_tables,
+    run_select,
 )
 from railyard.jobs.samples.selfjoin import AssociationsGen, SelfJoin, associations
-from railyard.jobs.samples.sql import RANKINGS, Scan, Select, check_tables, run_select
 from railyard.jobs.samples.tasks import check_lines
 from railyard.jobs.taskio import BadInput, JobError
 

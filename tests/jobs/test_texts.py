@@ -14,8 +14,7 @@ from railyard.jobs.local import BytesReader, run_locally
 from railyard.jobs.plan import GivenFile
 from railyard.jobs.samples import wordcount
 from railyard.jobs.samples.sequences import RankedInvertedIndex, SequenceCount, counted_sequences
-from railyard.jobs.samples.tasks import check_lines
-from railyard.jobs.samples.textgen import ArticlesGen, TextGen
+from railyard.jobs.samples.tasks import ArticlesGen, TextGen, check_lines
 from railyard.jobs.samples.wordcount import WordCount, WordTable
 from railyard.jobs.taskio import BadInput
 

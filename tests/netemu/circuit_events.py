@@ -5,7 +5,7 @@ import math
 from hypothesis import strategies as st
 
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.messages import CloseFlow, FinishCoflow, GrowFlow, RegisterCoflow, SetCapacity
+from railyard.netemu.messages import CloseFlow, FinishCoflow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.oracles.orders import carry_out, open_flows
 from tests.netemu.topologies import network_of
@@ -52,14 +52,12 @@ a_start = st.tuples(
     st.tuples(a_node, a_node),
     a_size,
     st.sampled_from([1.0, 1.0, 2.5]),
-    st.booleans(),
 )
 an_event = st.one_of(
     a_start,
     a_start,
     a_start,
     st.tuples(st.just("cancel"), a_number),
-    st.tuples(st.just("grow"), a_number, a_size, st.booleans()),
     st.tuples(st.just("finish_coflow"), st.sampled_from(COFLOWS)),
     st.tuples(  # a port fails or works again
         st.just("set_capacity"),
@@ -83,7 +81,7 @@ class Run:
         self.fabric = made
         self.usual = self.fabric.capacities_bytes_per_s()
         self.started = 0
-        self.open = {}  # {flow: whether it has more to come}
+        self.open = []
         self.ends = {}
         for coflow in COFLOWS:
             carry_out(self.fabric, RegisterCoflow(coflow=coflow))
@@ -92,39 +90,24 @@ class Run:
         what, *how = event
         getattr(self, what)(*how)
 
-    def start(self, coflow, nodes, size_bytes, weight, more):
+    def start(self, coflow, nodes, size_bytes, weight):
         flow = f"f{self.started}"
         src, dst = nodes
         spec = FlowSpec(
-            flow=flow,
-            src=src,
-            dst=dst,
-            size_bytes=size_bytes,
-            coflow=coflow,
-            weight=weight,
-            more=more,
+            flow=flow, src=src, dst=dst, size_bytes=size_bytes, coflow=coflow, weight=weight
         )
         open_flows(self.fabric, spec)
         self.started += 1
-        self.open[flow] = more
+        self.open.append(flow)
 
     def cancel(self, number):
-        flows = list(self.open)
-        if flows:
-            flow = flows[number % len(flows)]
+        if self.open:
+            flow = self.open.pop(number % len(self.open))
             carry_out(self.fabric, CloseFlow(flow=flow))
-            del self.open[flow]
-
-    def grow(self, number, by_bytes, more):
-        growing = [flow for flow, more in self.open.items() if more]
-        if growing:
-            flow = growing[number % len(growing)]
-            carry_out(self.fabric, GrowFlow(flow=flow, by_bytes=by_bytes, more=more))
-            self.open[flow] = more
 
     def finish_coflow(self, coflow):
         for flow in self.fabric.flows_of(coflow):
-            del self.open[flow]
+            self.open.remove(flow)
         carry_out(self.fabric, FinishCoflow(coflow=coflow))
         carry_out(self.fabric, RegisterCoflow(coflow=coflow))
 
@@ -138,15 +121,12 @@ class Run:
     def take(self, finished):
         for ended in finished:
             self.ends[ended.flow] = ended.finished_s
-            del self.open[ended.flow]
+            self.open.remove(ended.flow)
 
     def finish(self):
-        """Mend all links, let no flow wait for more, and let all of them end."""
+        """Mend all links, and let all flows end."""
         for link, bytes_per_s in self.usual.items():
             carry_out(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
-        for flow, more in self.open.items():
-            if more:
-                carry_out(self.fabric, GrowFlow(flow=flow, by_bytes=0, more=False))
         for _ in range(200):
             if not self.open:
                 return

@@ -407,9 +407,9 @@ class Checked(Run):
         self.sent = {}  # {flow: bytes}, of those that are closed
         self.size = {}
 
-    def start(self, coflow, nodes, size_bytes, weight, more):
+    def start(self, coflow, nodes, size_bytes, weight):
         flow = f"f{self.started}"
-        super().start(coflow, nodes, size_bytes, weight, more)
+        super().start(coflow, nodes, size_bytes, weight)
         self.ends_of[flow], self.size[flow] = nodes, size_bytes
         self.pair_of[flow] = (*map(rack_of, nodes), coflow or f"flow {flow}")
 
@@ -417,12 +417,6 @@ class Checked(Run):
         sent = self._sent_by_now()
         super().cancel(number)
         self._close(sent)
-
-    def grow(self, number, by_bytes, more):
-        growing = [flow for flow, more in self.open.items() if more]
-        if growing:
-            self.size[growing[number % len(growing)]] += by_bytes
-        super().grow(number, by_bytes, more)
 
     def finish_coflow(self, coflow):
         sent = self._sent_by_now()
@@ -464,13 +458,14 @@ class Checked(Run):
         for flow, bytes_per_s in self.fabric.rates_bytes_per_s().items():
             if bytes_per_s < math.inf:  # else it has sent all, and ends now
                 carried[self.pair_of[flow]] += bytes_per_s
-        used = [one for one in circuits if one.coflow is not None]
-        assert len({one[:3] for one in used}) == len(used), "a pair has two circuits"
-        for one in used:
+        there = [one for one in circuits if one.coflow is not None]
+        used = {(one.src, one.dst, one.coflow): one for one in there}
+        assert len(used) == len(there), "a pair has two circuits"
+        for pair, one in used.items():
             ports = capacities[f"{one.src}.ocs.up"], capacities[f"{one.dst}.ocs.down"]
             is_dark = one.ready_s > self.fabric.now_s
             most = 0 if is_dark else min(ports) / self.wavelengths
-            assert carried[one[:3]] <= most * (1 + 1e-9), one
+            assert carried[pair] <= most * (1 + 1e-9), one
 
     def dark_until(self, until_s, circuits):
         """The ports of which no circuit carries before then."""

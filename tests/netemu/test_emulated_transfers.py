@@ -27,7 +27,6 @@ from railyard.netemu.messages import (
     CloseFlow,
     FinishCoflow,
     GetCircuitChanges,
-    GrowFlow,
     OpenFlow,
     RegisterCoflow,
 )
@@ -130,48 +129,6 @@ def test_a_cancelled_flow_gets_no_more_grants(network, client):
     assert network.stats().flows_cancelled == 1
 
 
-def test_a_flow_grows_while_its_bytes_are_produced(network, client):
-    totals = []
-    client.open("mine", "r0n0", "r1n0", 10_000, totals.append, more=True)
-    wait(network, lambda: totals[-1:] == [10_000])
-    client.grow("mine", 1_000_000, more=True)
-    wait(network, lambda: totals[-1] == 1_010_000)
-    assert network.stats().flows_open == 1  # it waits
-    began_s = now_s()
-    client.grow("mine", 1_000_000, more=False)
-    wait(network, lambda: totals[-1] == 2_010_000)
-    assert now_s() - began_s > 0.099  # at 10 MB/s
-    assert totals == sorted(totals)
-    stats = network.stats()
-    assert (stats.flows_open, stats.flows_finished) == (0, 1)
-    assert stats.bytes["cross_rack"] == 2_010_000_000
-    client.grow("mine", 1, more=False)  # as with one that was cancelled
-
-
-def test_a_flow_that_another_opened_grows_where_its_bytes_are(network, client):
-    network.link.call(
-        OpenFlow(flow="theirs", src="r0n0", dst="r1n0", size_bytes=10**8, more=True), Done
-    )
-    totals = []
-    client.attach("theirs", 100_000, totals.append, more=True)
-    wait(network, lambda: totals[-1:] == [100_000])
-    client.grow("theirs", 1, more=False)
-    wait(network, lambda: totals[-1] == 100_001)
-    with pytest.raises(Refused, match='flow "theirs" is not open'):
-        network.link.call(GrowFlow(flow="theirs", by_bytes=1, more=False), Done)
-
-
-def test_a_flow_within_a_node_grows_without_the_network(network, client):
-    totals = []
-    client.open("mine", "r0n0", "r0n0", 5, totals.append, more=True)
-    wait(network, lambda: totals == [5])
-    client.grow("mine", 2, more=False)
-    with pytest.raises(ValueError, match='flow "mine" is complete'):
-        client.grow("mine", 1, more=False)
-    wait(network, lambda: totals == [5, 7])
-    assert network.stats().flows_opened == 0
-
-
 def test_a_refused_flow_says_why(network, client):
     reasons = []
     client.open("mine", "r0n0", "r9n9", 5, lambda _: None, reasons.append)
@@ -217,15 +174,12 @@ def test_a_flow_goes_on_over_a_new_connection(network, client):
 
 
 def test_a_flow_of_anothers_goes_on_over_a_new_connection(network, client):
-    network.link.call(
-        OpenFlow(flow="theirs", src="r0n0", dst="r1n0", size_bytes=5 * 10**9, more=True), Done
-    )
+    network.link.call(OpenFlow(flow="theirs", src="r0n0", dst="r1n0", size_bytes=5 * 10**9), Done)
     totals, reasons = [], []
-    client.attach("theirs", 5 * 10**6, totals.append, reasons.append, more=True)
+    client.attach("theirs", 5 * 10**6, totals.append, reasons.append)
     wait(network, lambda: bool(totals))
     break_connection(client)
-    client.grow("theirs", 10**6, more=False)
-    wait(network, lambda: totals[-1:] == [6 * 10**6])
+    wait(network, lambda: totals[-1:] == [5 * 10**6])
     assert reasons == []
 
 
@@ -298,8 +252,6 @@ def test_nonsense_frames_are_refused_and_counted_while_transfers_go_on(network):
             OpenFlow(flow="a", src="r0n0", dst="r1n0", size_bytes=1, priority=(0.0,) * 9),
             "Expected `array` of length <= 8",
         ),
-        (GrowFlow(flow="a", by_bytes=1, more=False), 'flow "a" is not open'),
-        (GrowFlow(flow="a", by_bytes=-1, more=False), "Expected `int` >= 0"),
         (AttachFlow(flow="taken"), "has a sender already"),
         (RegisterCoflow(coflow="j0"), "registered already"),
         (FinishCoflow(coflow="j9"), "not registered"),

@@ -26,9 +26,9 @@ from railyard.cluster.messaging.transport import Request
 from railyard.cluster.messaging.wire import Done
 from railyard.netemu.client import NetworkClient
 from railyard.netemu.emulator.grants import Ledger
-from railyard.netemu.emulator.process import Owners, State, StateFile
+from railyard.netemu.emulator.process import Owners, State, read_state, write_state
 from railyard.netemu.emulator.statistics import plus, since
-from railyard.netemu.fabric.fabric import Fabric, TakeUpCoflow, TakeUpFlow
+from railyard.netemu.fabric.fabric import Fabric, StartFlows, TakeUpCoflow
 from railyard.netemu.messages import (
     NO_CHANGES,
     CircuitChanges,
@@ -311,7 +311,7 @@ def test_flows_told_anew_end_as_if_the_network_had_never_been_away(scheduler, fl
     still_open = [name for name in specs if first.is_open(name)]
     random.Random(seed).shuffle(still_open)
     for name in still_open:
-        carry_out(later, TakeUpFlow(specs[name], first.sent_by(name)))
+        carry_out(later, StartFlows((specs[name],), first.sent_by(name)))
     expected = ends_of_all(first)
     assert ends_of_all(later) == pytest.approx(expected, abs=1e-5)
     carried = sum(specs[name].size_bytes for name in specs)
@@ -324,7 +324,6 @@ def test_what_no_link_limits_does_not_count_as_sent():
     first, later = fabric_of("aalo"), fabric_of("aalo")
     specs = {
         "local": spec("local", 9 * MB, dst="r0n0", coflow="c"),
-        "grows": spec("grows", 9 * MB, dst="r0n0", coflow="c", more=True),
         "far": spec("far", 8 * MB, coflow="c"),
         "other": spec("other", 8 * MB, coflow="d"),
     }
@@ -336,16 +335,16 @@ def test_what_no_link_limits_does_not_count_as_sent():
     for coflow, past in first.pasts().items():
         assert past.ended_bytes == 0
         carry_out(later, TakeUpCoflow(coflow, past))
-    for flow in ("grows", "far", "other"):
-        carry_out(later, TakeUpFlow(specs[flow], first.sent_by(flow)))
+    for flow in ("far", "other"):
+        carry_out(later, StartFlows((specs[flow],), first.sent_by(flow)))
     assert ends_by(later, 2.0) == {"far": pytest.approx(0.8), "other": pytest.approx(1.6)}
 
 
 def test_a_flow_has_sent_no_more_than_it_has():
     fabric = fabric_of("maxmin")
     with pytest.raises(ValueError, match='"a" has sent 1000001 bytes: need 0 to its size, 1000000'):
-        carry_out(fabric, TakeUpFlow(spec("a"), 1_000_001))
-    carry_out(fabric, TakeUpFlow(spec("a"), 1_000_000))
+        carry_out(fabric, StartFlows((spec("a"),), 1_000_001))
+    carry_out(fabric, StartFlows((spec("a"),), 1_000_000))
     assert [ended.flow for ended in fabric.handle(None, 0.0)] == ["a"]
     assert fabric.bytes_by_category()["cross_rack"] == 0
 
@@ -365,14 +364,6 @@ def test_grants_go_on_from_what_was_granted():
     assert totals[0] > 400_000
     assert all(total["a"] <= 400_000 + at_s * MB + 1 for at_s, _, total, _ in granted if total)
     assert granted[-1] == (pytest.approx(0.6), ANN, {}, ("a",))
-
-
-def test_a_growing_flow_goes_on():
-    ledger = ledger_of(pasts={})
-    ledger.open(spec("a", size_bytes=500_000, more=True), ANN, again=True, sent_bytes=400_000)
-    assert run(ledger, 1.0)[-1] == (pytest.approx(0.1), ANN, {"a": 500_000}, ())
-    ledger.grow("a", 100_000, more=False)
-    assert run(ledger, 2.0)[-1] == (pytest.approx(1.1), ANN, {}, ("a",))
 
 
 def test_flows_of_jobs_wait_for_the_coflows_that_there_are():
@@ -448,8 +439,8 @@ def test_what_is_too_little_for_a_circuit_goes_by_packets():
 
 # What is kept ----------------------------------------------------------------------------------
 def test_a_file_is_read_as_it_was_written(tmp_path):
-    file = StateFile(tmp_path / "state")
-    assert file.read(5.0) is None
+    file = tmp_path / "state"
+    assert read_state(file, 5.0) is None
     state = State(
         began_s=1.5,
         restarts=2,
@@ -457,14 +448,14 @@ def test_a_file_is_read_as_it_was_written(tmp_path):
         stats=stats(cross_rack_room_bytes=math.inf, grant_lags=((3, 4),)),
         pasts={"c": CoflowPast(0.5, 7.0)},
     )
-    file.write(state)
-    assert file.read(5.0) == state
+    write_state(file, state)
+    assert read_state(file, 5.0) == state
 
 
 @pytest.mark.parametrize("content", [b"", b"\xc1", b"\x81\xa7began_s\xa1x", b"[1, 2"])
 def test_a_damaged_file_is_one_of_an_emulator_of_which_nothing_is_known(tmp_path, content, caplog):
     (tmp_path / "state").write_bytes(content)
-    assert StateFile(tmp_path / "state").read(5.0) == State(began_s=5.0, restarts=1)
+    assert read_state(tmp_path / "state", 5.0) == State(began_s=5.0, restarts=1)
     assert "links have the topology's capacities" in caplog.text
 
 
@@ -508,17 +499,12 @@ def test_flows_links_and_counters_go_on_in_another_process(network, client):
     assert link.call(GetCircuitChanges(after=0), CircuitChanges).seen == CIRCUITS_OF_ONE
 
 
-def test_a_change_of_a_link_that_would_be_forgotten_is_refused(monkeypatch):
-    class FullDisk:
-        path = "/full"
+def test_a_change_of_a_link_that_would_be_forgotten_is_refused(monkeypatch, tmp_path):
+    def write(file, state):
+        raise OSError(errno.EACCES, "Permission denied")
 
-        def read(self, now_s):
-            return None
-
-        def write(self, state):
-            raise OSError(errno.EACCES, "Permission denied")
-
-    world = World(monkeypatch, file=FullDisk())
+    monkeypatch.setattr("railyard.netemu.emulator.process.write_state", write)
+    world = World(monkeypatch, file=tmp_path / "state")
     order = SetCapacity(link="r0.up", bytes_per_s=1.0)
     with pytest.raises(PeerUnable, match=r"r0\.up stays as it was: .*Permission denied"):
         world.order(order)

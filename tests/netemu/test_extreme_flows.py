@@ -14,7 +14,7 @@ from railyard.cluster.messaging.wire import BYTES_MAX, SECONDS_MAX, Vocabulary, 
 from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.messages import GrowFlow, OpenFlow, RegisterCoflow
+from railyard.netemu.messages import OpenFlow, RegisterCoflow
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from railyard.oracles.orders import carry_out, open_flows
@@ -163,16 +163,6 @@ def test_a_flow_counts_its_bytes_beside_one_of_a_far_smaller_weight(
     assert fabric.sent_bytes("light") == pytest.approx(19 * 10**6, abs=1)
     ends = ends_of_all(fabric)
     assert ends == pytest.approx({"heavy": 2.0001, "light": 100.1001}, rel=1e-12)
-
-
-def test_a_flow_that_grows_counts_once_where_service_is_counted_from_0_again():
-    fabric = Fabric(network_of(2, 1, "unlimited", "8Gbps"), flow_scheduler("maxmin"))
-    ends = {"src": "r0n0", "dst": "r1n0"}
-    open_flows(fabric, FlowSpec(flow="small", size_bytes=19 * 10**6, weight=1e-6, **ends))
-    open_flows(fabric, FlowSpec(flow="large", size_bytes=10**13, weight=0.5, more=True, **ends))
-    fabric.handle(None, 9000.0)  # it has sent more than SERVICE_BYTES_MAX
-    carry_out(fabric, GrowFlow(flow="large", by_bytes=0, more=True))
-    assert fabric.rate_bytes_per_s("large") == pytest.approx(1e9 * 0.5 / 0.500001)
 
 
 # Flows with equally much to send are equals, whatever the clock says: rounding decides nothing.

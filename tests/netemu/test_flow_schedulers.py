@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from railyard.cluster.errors import UsageError
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.messages import CloseFlow, GrowFlow, RegisterCoflow, SetCapacity
+from railyard.netemu.messages import CloseFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.links import fill
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler, flow_schedulers
@@ -251,8 +251,9 @@ def test_a_coflow_arrives_with_its_first_flow(scheduler):
     f.handle(None, 1.001)
     open_flows(f, FlowSpec(flow="a", src="r0n0", dst="r1n0", size_bytes=GB - 10**6, coflow="A"))
     assert [f.rate_bytes_per_s(flow) for flow in "za"] == [GB, 0]
-    assert f.coflow("empty").started_s is None
-    assert (f.coflow("Z").started_s, f.coflow("A").started_s) == (1.0, 1.001)
+    pasts = f.pasts()
+    assert "empty" not in pasts
+    assert (pasts["Z"].arrived_s, pasts["A"].arrived_s) == (1.0, 1.001)
 
 
 # What all must keep ------------------------------------------------------------------------------
@@ -266,9 +267,7 @@ an_event = st.one_of(
         st.sampled_from(NODES),
         a_size,
         st.sampled_from([None, "j0", "j1", "j2"]),
-        st.booleans(),
     ),
-    st.tuples(st.just("grow"), st.integers(0, 9), a_size, st.booleans()),
     st.tuples(st.just("cancel"), st.integers(0, 9)),
     st.tuples(
         st.just("set_capacity"),
@@ -286,8 +285,7 @@ class World:
         self.f = fabric(scheduler, racks=RACKS, nodes=2, nic="8Gbps")
         self.capacity = dict.fromkeys(self.f.network.number, 1e9)
         self.route = {}
-        self.size = {}  # {flow: bytes, as far as known}
-        self.growing = {}
+        self.size = {}
         self.sent = dict.fromkeys(self.f.network.number, 0.0)
         self.done = {}
         for coflow in ("j0", "j1", "j2"):
@@ -297,24 +295,12 @@ class World:
         getattr(self, event[0])(*event[1:])
         self.check()
 
-    def start(self, src, dst, size, coflow, more):
+    def start(self, src, dst, size, coflow):
         flow = f"f{len(self.size)}"
-        open_flows(
-            self.f, FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size, coflow=coflow, more=more)
-        )
+        open_flows(self.f, FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size, coflow=coflow))
         names = {number: name for name, number in self.f.network.number.items()}
         self.route[flow] = [names[link] for link in self.f.network.route(src, dst).links]
         self.size[flow] = size
-        if more:
-            self.growing[flow] = True
-
-    def grow(self, number, size, more):
-        flow = f"f{number}"
-        if flow in self.growing and self.f.is_open(flow):
-            carry_out(self.f, GrowFlow(flow=flow, by_bytes=size, more=more))
-            self.size[flow] += size
-            if not more:
-                del self.growing[flow]
 
     def cancel(self, number):
         flow = f"f{number}"
@@ -322,7 +308,6 @@ class World:
             sent = self.f.sent_bytes(flow)
             carry_out(self.f, CloseFlow(flow=flow))
             self.size[flow] = sent
-            self.growing.pop(flow, None)
 
     def set_capacity(self, link, bytes_per_s):
         carry_out(self.f, SetCapacity(link=link, bytes_per_s=bytes_per_s))
@@ -337,7 +322,6 @@ class World:
     def step(self):
         before, began_s = self.f.bytes_by_link(), self.f.now_s
         for ended in self.f.handle(None, self.f.next_event_s()):
-            assert ended.flow not in self.growing
             self.done[ended.flow] = ended.finished_s
         passed_s = self.f.now_s - began_s
         for link, total in self.f.bytes_by_link().items():
@@ -367,14 +351,10 @@ class World:
             assert any(full), f"{flow} could send faster"
 
     def finish(self):
-        """Mend all links, end all growing, and run to the end."""
+        """Mend all links, and run to the end."""
         for link, capacity in self.capacity.items():
             if capacity != 1e9:
                 self.set_capacity(link, 1e9)
-        for flow in list(self.growing):
-            if self.f.is_open(flow):
-                carry_out(self.f, GrowFlow(flow=flow, by_bytes=0, more=False))
-        self.growing.clear()
         while self.f.open_flows:
             assert self.f.next_event_s() < math.inf, "flows are stuck"
             self.step()
@@ -383,7 +363,7 @@ class World:
 @pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
 @given(events=st.lists(an_event, min_size=1, max_size=25))
 def test_whatever_happens(scheduler, events):
-    """Flows come, grow and are cancelled, capacities change; then all ends and adds up."""
+    """Flows come and are cancelled, capacities change; then all ends and adds up."""
     world = World(scheduler)
     for event in events:
         world.do(event)
@@ -429,29 +409,6 @@ def test_the_order_of_simultaneous_coflows_does_not_matter(scheduler, coflows, o
         return done | ends_of_all(f)
 
     assert ends(shuffled) == pytest.approx(ends(named), rel=1e-6, abs=1e-6)
-
-
-@pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
-def test_a_growing_flow_waits_for_its_last_bytes(scheduler):
-    f = fabric(scheduler)
-    open_flows(f, FlowSpec(flow="a", src="r0n0", dst="r1n0", size_bytes=GB, more=True))
-    assert f.handle(None, 3.0) == []
-    assert f.sent_bytes("a") == GB
-    assert f.rate_bytes_per_s("a") == 0
-    carry_out(f, GrowFlow(flow="a", by_bytes=GB, more=True))
-    f.handle(None, 3.5)
-    assert f.sent_bytes("a") == 1_500_000_000
-    carry_out(f, GrowFlow(flow="a", by_bytes=GB, more=False))
-    assert [ended.finished_s for ended in f.handle(None, 10.0)] == pytest.approx([5.0])
-    with pytest.raises(ValueError, match='flow "a" is not open'):
-        carry_out(f, GrowFlow(flow="a", by_bytes=1, more=False))
-
-
-def test_only_a_flow_that_said_so_grows():
-    f = fabric("maxmin")
-    open_flows(f, FlowSpec(flow="a", src="r0n0", dst="r1n0", size_bytes=GB))
-    with pytest.raises(ValueError, match='flow "a" is complete'):
-        carry_out(f, GrowFlow(flow="a", by_bytes=1, more=False))
 
 
 # The numpy max-min against exact progressive filling, and its worked examples.

@@ -17,7 +17,7 @@ from railyard.netemu.circuits import pairs
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.kernel.pointers import Pointers
 from railyard.netemu.kernel.state import FREE_ROWS, NONE, ROWS, Flags, Ids, Reals
-from railyard.netemu.messages import CloseFlow, GrowFlow, RegisterCoflow, SetCapacity
+from railyard.netemu.messages import CloseFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.links import fill, stack
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
@@ -33,14 +33,13 @@ NAMES = sorted(FLOW_SCHEDULERS.keys() - {"sunflow"})
 
 
 class Busy:
-    """A network in which flows come, grow, end and are cancelled, and links change."""
+    """A network in which flows come, end and are cancelled, and links change."""
 
     def __init__(self, scheduler: str, seed: int) -> None:
         self.dice = random.Random(seed)
         nic = self.dice.choice(["unlimited", "8Gbps"])
         self.fabric = Fabric(network_of(3, 2, nic, "4Gbps"), flow_scheduler(scheduler))
         self.links = list(self.fabric.network.number)
-        self.growing: list[str] = []
         self.started = 0
         for number in range(3):
             carry_out(self.fabric, RegisterCoflow(coflow=f"c{number}"))
@@ -55,10 +54,6 @@ class Busy:
         elif kind < 0.6:
             capacity = dice.choice([0.0, 1e8, 5e8, 1e9, math.inf])
             carry_out(fabric, SetCapacity(link=dice.choice(self.links), bytes_per_s=capacity))
-        elif kind < 0.7 and self.growing:
-            flow = self.growing.pop()
-            if fabric.is_open(flow):
-                carry_out(fabric, GrowFlow(flow=flow, by_bytes=dice.randrange(10**9), more=False))
         elif fabric.next_event_s() < math.inf:
             fabric.handle(None, fabric.next_event_s() + dice.choice([0.0, 0.0, 1.0]))
         fabric.next_event_s()  # sets rates
@@ -66,23 +61,18 @@ class Busy:
     def start(self) -> None:
         dice, new = self.dice, []
         for _ in range(dice.choice([1, 1, 5])):
-            more = dice.random() < 0.2
-            flow = f"f{self.started}"
             new.append(
                 FlowSpec(
-                    flow=flow,
+                    flow=f"f{self.started}",
                     src=f"r{dice.randrange(3)}n{dice.randrange(2)}",
                     dst=f"r{dice.randrange(3)}n{dice.randrange(2)}",
                     size_bytes=dice.choice([0, 10**8, dice.randrange(1, 10**9)]),
                     weight=dice.choice([1.0, 1.0, 2.0, 1e-3, 1e3]),
                     coflow=dice.choice([None, "c0", "c1", "c2"]),
                     priority=dice.choice([(), (1.0,), (2.0, 1.0)]),
-                    more=more,
                 )
             )
             self.started += 1
-            if more:
-                self.growing.append(flow)
         open_flows(self.fabric, *new)
 
 
@@ -249,7 +239,7 @@ def are_alike(runs):
 def test_whatever_happens_circuits_rates_and_ends_are_the_same(
     moments, nic, wavelengths, delta, elephant
 ):
-    """Flows that grow, are cancelled, or join; ports that fail; NICs that get and lose limits."""
+    """Flows that come and are cancelled; ports that fail; NICs that get and lose limits."""
     places = topology(nic, wavelengths=wavelengths, delta_s=delta, elephant_bytes=elephant)
     runs = pair_of_runs(places)
     for events, tenths in moments:

@@ -3,7 +3,6 @@
 import contextlib
 import math
 
-import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -43,12 +42,10 @@ an_event = st.one_of(
         st.sampled_from(NODES),
         st.sampled_from(NODES),
         a_size,
-        st.booleans(),
         st.one_of(st.none(), a_peer),
         st.sampled_from([None, "j0"]),
     ),
     st.tuples(st.just("attach"), a_flow, a_peer),
-    st.tuples(st.just("grow"), a_flow, a_size, st.booleans()),
     st.tuples(st.just("close"), a_flow),
     st.tuples(st.just("peer_gone"), a_peer),
     st.tuples(st.just("come_back"), a_flow, a_peer),
@@ -73,8 +70,7 @@ class LedgerRun:
         self.ledger = Ledger(self.fabric, scale=1)
         self.ledger.register_coflow("j0")
         self.capacity = {}
-        self.size = {}  # {flow: bytes so far} of those that were opened and not closed
-        self.growing = set()
+        self.size = {}  # {flow: bytes} of those that were opened and not closed
         self.sender = {}
         self.spec = {}  # {flow: how it was opened}
         self.own = set()  # flows that their senders opened
@@ -91,13 +87,11 @@ class LedgerRun:
         return Fabric(build(self.data, Topology, "test"), flow_scheduler(self.scheduler))
 
     # What happens
-    def open(self, flow, src, dst, size, more, sender, coflow):
-        spec = FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size, coflow=coflow, more=more)
+    def open(self, flow, src, dst, size, sender, coflow):
+        spec = FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size, coflow=coflow)
         self.ledger.open(spec, sender)
         self.size[flow] = size
         self.spec[flow] = spec
-        if more:
-            self.growing.add(flow)
         if sender is not None:
             self.sender[flow] = sender
             self.own.add(flow)
@@ -117,13 +111,9 @@ class LedgerRun:
     def tell_again(self, flow, peer):
         granted = self.total.get(flow, 0)
         if flow in self.own:
-            self.ledger.open(self.spec_now(flow), peer, again=True, sent_bytes=granted)
+            self.ledger.open(self.spec[flow], peer, again=True, sent_bytes=granted)
         else:
             self.ledger.attach(flow, peer, again=True, sent_bytes=granted)
-
-    def spec_now(self, flow):
-        more = flow in self.growing
-        return msgspec.structs.replace(self.spec[flow], size_bytes=self.size[flow], more=more)
 
     def restart(self, order, told_before):
         """Another emulator: senders report their flows, some before it knows the coflows."""
@@ -142,7 +132,7 @@ class LedgerRun:
             if flow in self.sender and not (flow in of_jobs and flow in self.own):
                 self.tell_again(flow, self.sender[flow])
                 told.add(flow)
-        self.ledger.resume(["j0"], [self.spec_now(flow) for flow in of_jobs])
+        self.ledger.resume(["j0"], [self.spec[flow] for flow in of_jobs])
         for flow in order:
             if flow not in self.sender or flow in told:
                 continue
@@ -152,12 +142,6 @@ class LedgerRun:
                 del self.sender[flow]  # nobody has opened it: that it is over is what it hears
                 with pytest.raises(ValueError, match="is over"):
                     self.ledger.attach(flow, PEERS[0], again=True)
-
-    def grow(self, flow, size, more):
-        self.ledger.grow(flow, size, more)
-        self.size[flow] += size
-        if not more:
-            self.growing.discard(flow)
 
     def close(self, flow):
         self.ledger.close(flow)
@@ -200,27 +184,18 @@ class LedgerRun:
                 self.total[flow] = total
             for flow in grants.finished:
                 assert self.sender.pop(flow) == peer
-                assert flow not in self.growing
                 assert not self.fabric.is_open(flow)
                 self.forget(flow)
-        for flow in self.growing & self.sender.keys():
-            if self.fabric.is_open(flow) and self.fabric.sent_bytes(flow) == self.size[flow]:
-                assert self.total.get(flow, 0) == self.size[flow], "all there is may be sent"
 
     def forget(self, flow):
         for kept in (self.size, self.sender, self.spec, self.total):
             kept.pop(flow, None)
-        for kept in (self.own, self.growing):
-            kept.discard(flow)
+        self.own.discard(flow)
 
     def finish(self):
-        """Mend all links and end all growing; then every flow with a sender ends."""
+        """Mend all links; then every flow with a sender ends."""
         for link in self.capacity:
             carry_out(self.fabric, SetCapacity(link=link, bytes_per_s=1e6))
-        for flow in self.growing & self.size.keys():
-            if self.fabric.is_open(flow):
-                self.ledger.grow(flow, 0, False)
-        self.growing.clear()
         self.serve(1000.0)
         assert self.fabric.open_flows == 0
         assert not self.sender.keys() & self.size.keys(), "granted to the end, each once"
@@ -229,13 +204,13 @@ class LedgerRun:
 LIMIT_COMES_BACK = [
     ("set_capacity", "r0.up", math.inf),
     ("set_capacity", "r1.down", math.inf),
-    ("open", "f0", "r0n0", "r1n0", 1, False, None, None),
+    ("open", "f0", "r0n0", "r1n0", 1, None, None),
 ]
 #: The ResourceManager says that there is f1, whose sender has yet to come: its name is taken.
 NAME_TAKEN_AFTER_A_RESTART = [
-    ("open", "f1", "r0n0", "r1n0", 0, True, None, "j0"),
+    ("open", "f1", "r0n0", "r1n0", 0, None, "j0"),
     ("restart", FLOWS, 0),
-    ("open", "f1", "r0n0", "r0n0", 0, False, b"ann", None),
+    ("open", "f1", "r0n0", "r0n0", 0, b"ann", None),
     ("wait", 0.0),
 ]
 
@@ -246,7 +221,7 @@ NAME_TAKEN_AFTER_A_RESTART = [
 @example(events=NAME_TAKEN_AFTER_A_RESTART)
 @given(events=st.lists(an_event, min_size=1, max_size=40))
 def test_grants_add_up_whatever_happens(scheduler, events):
-    """Flows come, grow, are closed and lose their senders; links shrink; turns are late.
+    """Flows come, are closed and lose their senders; links shrink; turns are late.
 
     The emulator dies, and another goes on.
     """

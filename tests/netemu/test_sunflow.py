@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.messages import CloseFlow, GrowFlow, RegisterCoflow, SetCapacity
-from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.messages import CloseFlow, RegisterCoflow, SetCapacity
+from railyard.netemu.model.flows import CircuitState, FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.oracles.lowerbound import circuit_times_s, lower_bound_s
 from railyard.oracles.orders import carry_out, open_flows
@@ -161,7 +161,7 @@ def test_nothing_is_sent_while_a_circuit_is_set_up():
     assert f.sent_bytes("A/0>1") == 0
     assert f.rate_bytes_per_s("A/0>1") == 0
     [circuit] = f.circuits()
-    assert circuit == ("r0", "r1", "A", 0.5)
+    assert circuit == CircuitState("r0", "r1", "A", 0.5)
     f.handle(None, 0.75)
     assert f.sent_bytes("A/0>1") == GB // 4
     assert ends_of_all(f) == {"A/0>1": pytest.approx(1.5)}
@@ -195,15 +195,14 @@ def test_what_grows_to_an_elephant_changes_to_a_circuit_and_stays_there():
     """.5 GB by packets until .25 s; then .25 + .75 left, by circuit from .35 s on."""
     f = fabric(delta_s=0.1, elephant="1GB")
     carry_out(f, RegisterCoflow(coflow="A"))
-    start(f, "A", 0, 1, 500_000_000, more=True)
+    ends = {"src": "r0n0", "dst": "r1n0", "coflow": "A"}
+    open_flows(f, FlowSpec(flow="first", size_bytes=500_000_000, **ends))
     f.handle(None, 0.25)
-    carry_out(f, GrowFlow(flow="A/0>1", by_bytes=750_000_000, more=True))
+    open_flows(f, FlowSpec(flow="large", size_bytes=750_000_000, **ends))
     assert f.circuits()[0].ready_s == pytest.approx(0.35)
-    f.handle(None, 0.85)
-    carry_out(
-        f, GrowFlow(flow="A/0>1", by_bytes=100_000_000, more=False)
-    )  # a little more: it goes by the circuit, too
-    assert ends_of_all(f) == {"A/0>1": pytest.approx(1.45)}
+    assert [ended.flow for ended in f.handle(None, 0.85)] == ["first"]
+    open_flows(f, FlowSpec(flow="small", size_bytes=100_000_000, **ends))  # by the circuit, too
+    assert ends_of_all(f) == pytest.approx({"small": 1.05, "large": 1.45})
     moved = f.bytes_by_category()
     assert (moved["eps"], moved["ocs"]) == (250_000_000, 1_100_000_000)
     by_link = f.bytes_by_link()

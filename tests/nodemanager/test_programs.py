@@ -13,7 +13,7 @@ from railyard.cluster.ids import AttemptId
 from railyard.cluster.messages import Split, TaskSpec
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import Compute, Links, RackShape
-from railyard.jobs.records import checked_pairs
+from railyard.jobs.operators import checked_pairs
 from railyard.jobs.taskio import BadInput, JobError, Program, ProgramFile
 from railyard.nodemanager.attempt.main import BlockFile
 from railyard.nodemanager.attempt.programs import Localizer, ProgramRunner

@@ -251,8 +251,7 @@ def write(folder, attempt, node="r0n0", size=1000):
 
 
 def test_nothing_is_found_on_new_disks(folder):
-    found = find_leftovers(folder, NODES)
-    assert (found.outputs, found.jobs) == ({"r0n0": (), "r0n1": ()}, ())
+    assert find_leftovers(folder, NODES) == ({"r0n0": (), "r0n1": ()}, set())
 
 
 def test_whole_output_is_found_and_what_was_being_written_is_removed(folder):
@@ -263,9 +262,9 @@ def test_whole_output_is_found_and_what_was_being_written_is_removed(folder):
     strange = output_path(folder, "r0n0", "j7.m0.0")
     (strange.parent / "folder").mkdir(parents=True)
     localized_folder(folder, "r0n1", "j5").mkdir(parents=True)
-    found = find_leftovers(folder, NODES)
-    assert found.outputs == {"r0n0": ("j1.m0.0", "j2.m0.0"), "r0n1": ("j1.m3.1",)}
-    assert sorted(found.jobs) == ["j1", "j2", "j5", "j7"]
+    outputs, jobs = find_leftovers(folder, NODES)
+    assert outputs == {"r0n0": ("j1.m0.0", "j2.m0.0"), "r0n1": ("j1.m3.1",)}
+    assert sorted(jobs) == ["j1", "j2", "j5", "j7"]
     assert not half.exists()
     assert list(strange.parent.iterdir()) == []
 
@@ -282,32 +281,32 @@ def damage_output(path, at):
 def test_damaged_output_counts_as_lost(folder, at):
     write(folder, "j1.m0.0")
     damage_output(write(folder, "j1.m1.0"), at)
-    assert find_leftovers(folder, NODES).outputs["r0n0"] == ("j1.m0.0",)
+    assert find_leftovers(folder, NODES)[0]["r0n0"] == ("j1.m0.0",)
 
 
 @pytest.mark.parametrize("length", [0, 10, 2000, 2050])
 def test_output_that_was_cut_short_counts_as_lost(folder, length):
     os.truncate(write(folder, "j1.m0.0"), length)
-    assert find_leftovers(folder, NODES).outputs["r0n0"] == ()
+    assert find_leftovers(folder, NODES)[0]["r0n0"] == ()
 
 
 def test_so_much_is_checked_and_the_rest_when_it_is_read(folder):
     for number in range(4):
         damage_output(write(folder, f"j1.m{number}.0"), at=5)
-    found = find_leftovers(folder, NODES, checked_bytes=4500).outputs["r0n0"]
+    found = find_leftovers(folder, NODES, checked_bytes=4500)[0]["r0n0"]
     assert found == ("j1.m2.0", "j1.m3.0")
 
 
 def test_output_of_another_attempt_under_its_name_counts_as_lost(folder):
     path = write(folder, "j1.m0.0")
     path.rename(path.with_name("j1.m1.0"))
-    assert find_leftovers(folder, NODES).outputs["r0n0"] == ()
+    assert find_leftovers(folder, NODES)[0]["r0n0"] == ()
 
 
 # Fetches: from the own disk, within the rack and across; damage, refusals, cancellation.
 
 
-#: Adds up what it fetched and says so on stdout.
+#: Prints what it fetched.
 READER = """
 import zlib
 from railyard import Job
@@ -316,11 +315,9 @@ from railyard.jobs.taskio import TaskResult
 
 class Op:
     def run(self, task, io, counters):
-        size = 0
         for stage, output in io.fetched():
             print(stage, len(output), zlib.crc32(output), flush=True)
-            size += len(output)
-        return TaskResult(input_bytes=size, counters=counters)
+        return TaskResult(counters=counters)
 
 class Reader(Job):
     def stages(self):

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.messages import CloseFlow, GrowFlow, RegisterCoflow, SetCapacity
+from railyard.netemu.messages import CloseFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import Finished, FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.oracles.orders import carry_out, open_flows
@@ -36,15 +36,6 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Grow:
-    """A flow that was started with ``more`` grows; it may have been cancelled."""
-
-    flow: FlowId
-    by_bytes: int
-    more: bool
-
-
-@dataclass(frozen=True)
 class Cancel:
     """A flow is cancelled; it may have ended already."""
 
@@ -59,7 +50,7 @@ class Limit:
     bytes_per_s: float
 
 
-Change = Start | Grow | Cancel | Limit
+Change = Start | Cancel | Limit
 Moments = list[tuple[Time, list[Change]]]
 
 
@@ -121,9 +112,6 @@ class Run:
                         self._known.add(spec.coflow)
                         carry_out(self.fabric, RegisterCoflow(coflow=spec.coflow))
                     open_flows(self.fabric, spec)
-                case Grow(flow, by_bytes, more):
-                    if self.fabric.is_open(flow):
-                        carry_out(self.fabric, GrowFlow(flow=flow, by_bytes=by_bytes, more=more))
                 case Cancel(flow):
                     carry_out(self.fabric, CloseFlow(flow=flow))
                 case Limit(link, bytes_per_s):

@@ -51,7 +51,7 @@ def check_core(core: Core, jobs: Container[JobId] | None = None) -> None:
         about = dict.fromkeys(name for name, _ in broken if name)
         laws = "; ".join(law for _, law in broken)
         error = InvariantError(f"at {state.now_s:.3f} s: {laws}", list(about)[:_NAMED])
-        core.history.add_to(error)
+        error.add_events(core.history.about(error.about))
         raise error
 
 
@@ -307,12 +307,13 @@ def _of_reader(attempt: Attempt, shuffle: Shuffle, wrong: Wrong) -> None:
     reader, stage = attempt.reader, attempt.task.stage
     if reader is None:
         return
-    has, missing = reader.fetched, stage.inputs
+    of_stage = shuffle.stages[stage.id]
+    has, missing = of_stage.fetched(reader), stage.inputs
     for here in has.values():
         missing -= here.bit_count()
-    if missing != reader.missing:
-        wrong(attempt.task.id, f"{attempt.id}: missing = {reader.missing}, not {missing}")
-    of_stage = shuffle.of_stage(stage)
+    if missing != of_stage.missing(reader):
+        lacks = of_stage.missing(reader)
+        wrong(attempt.task.id, f"{attempt.id}: missing = {lacks}, not {missing}")
     if attempt.killing or not of_stage.fetching:
         return
     sources: Collection[NodeId] | None = None
@@ -320,7 +321,7 @@ def _of_reader(attempt: Attempt, shuffle: Shuffle, wrong: Wrong) -> None:
         for task in source.tasks:
             if task.winner is not None and not has[source.name] >> task.index & 1:
                 if sources is None:
-                    under_way = of_stage.under_way(reader.number)
+                    under_way = of_stage.under_way(reader)
                     sources = {of_stage.node_of(fetch).id for fetch in under_way}
                 _of_lacking(attempt, sources, task, task.winner, wrong)
 
@@ -336,7 +337,7 @@ def _of_lacking(
 
 
 def _of_fetches(shuffle: Shuffle, wrong: Wrong) -> None:
-    for of_stage in shuffle.shuffles():
+    for of_stage in shuffle.stages.values():
         for fetch in of_stage.under_way():
             _of_fetch(of_stage, fetch, wrong)
 
@@ -345,7 +346,7 @@ def _of_fetch(of_stage: StageShuffle, fetch: int, wrong: Wrong) -> None:
     reader, node = of_stage.reader_of(fetch), of_stage.node_of(fetch)
     if reader.ended_s is not None or reader.killing:
         wrong(reader.id, f"a flow from {node.id} is for {reader.id}, which does not fetch")
-    elif reader.reader is None or reader.reader.number != fetch & READERS:
+    elif reader.reader != fetch & READERS:
         wrong(reader.id, f"a flow from {node.id} is unknown to {reader.id}")
     if any(o.state not in ("succeeded", "output lost") for o in of_stage.outputs(fetch)):
         wrong(reader.id, f"a flow from {node.id} to {reader.id} has outputs that do not count")

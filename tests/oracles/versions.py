@@ -1,7 +1,7 @@
 """Random cases in which compiled loops must do what plain Python does.
 
 A case is a small network and what happens to it: flows of 1 to 10**15 bytes, with weights from
-10**-6 to 10**6, that come at any times, also at the very ends of others, grow and are cancelled;
+10**-6 to 10**6, that come at any times, also at the very ends of others, and are cancelled;
 links that are unlimited, limited or shut; with ``sunflow``, circuits that take no time or long to
 set up, pairs that tie, and ports that are booked.  Both versions are driven through the network's
 interface alone, so it does not matter here how either is made.
@@ -35,7 +35,6 @@ from railyard.oracles.cases import (
     Cancel,
     Case,
     Change,
-    Grow,
     Limit,
     Moments,
     Run,
@@ -143,7 +142,6 @@ class _Maker:
         self._topology = build(self._network(racks, nodes), Topology, "case")
         self._run = _NotingRun(self._topology, scheduler)
         self._links = list(self._run.fabric.network.number)
-        self._growing: list[FlowId] = []
         self._flows = self._coflows = 0
 
     def case(self) -> SolvedCase:
@@ -153,9 +151,6 @@ class _Maker:
         for _ in range(self._dice.randint(2, 8)):
             at_s = max(self._next_s(at_s), at_s)
             self._happen(moments, at_s, self._changes())
-        if self._growing:
-            last: list[Change] = [Grow(flow, 0, False) for flow in self._growing]
-            self._happen(moments, at_s + 1.0, last)
         self._run.until(math.inf)
         return SolvedCase(self._topology, moments, self._run.ends, self._run.least_shares)
 
@@ -205,16 +200,8 @@ class _Maker:
                 link = dice.choice(self._links)
                 if not (".ocs." in link and rate == math.inf):  # no port is without a limit
                     changes.append(Limit(link, float(rate)))
-            elif kind < 0.9 and self._growing:
-                flow, more = dice.choice(self._growing), dice.random() < 0.5
-                if not more:
-                    self._growing.remove(flow)
-                changes.append(Grow(flow, dice.choice(_SIZES), more))
             elif self._flows:
-                flow = FlowId(f"f{dice.randrange(self._flows)}")
-                changes.append(Cancel(flow))
-                if flow in self._growing:
-                    self._growing.remove(flow)
+                changes.append(Cancel(FlowId(f"f{dice.randrange(self._flows)}")))
         return changes
 
     def _come(self, changes: list[Change]) -> None:
@@ -227,10 +214,7 @@ class _Maker:
                 coflow = CoflowId(f"c{dice.randrange(self._coflows)}")
             self._coflows += 1
         for _ in range(width if coflow else 1):
-            spec = self._flow(FlowId(f"f{self._flows}"), coflow)
-            if spec.more:
-                self._growing.append(spec.flow)
-            changes.append(Start(spec))
+            changes.append(Start(self._flow(FlowId(f"f{self._flows}"), coflow)))
             self._flows += 1
 
     def _flow(self, name: FlowId, coflow: CoflowId | None) -> FlowSpec:
@@ -247,7 +231,6 @@ class _Maker:
             coflow=coflow,
             weight=dice.choice(self._weights),
             priority=dice.choice(_PRIORITIES),
-            more=dice.random() < 0.1,
         )
 
 

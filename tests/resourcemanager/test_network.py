@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import re
 from pathlib import Path
@@ -11,10 +10,9 @@ import pytest
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import InvariantError, PeerError, UsageError
-from railyard.cluster.ids import JobId
 from railyard.cluster.messaging.wire import Done
 from railyard.cluster.runfolder import RunFolder
-from railyard.netemu.messages import LinksObserved, NetworkStats, SetCapacity
+from railyard.netemu.messages import LinksObserved, SetCapacity
 from railyard.netemu.model.network import LinkState
 from railyard.netemu.schedulers.maxmin import MaxMin
 from railyard.oracles.invariants import check_core
@@ -22,7 +20,6 @@ from railyard.resourcemanager.driving import coredriver
 from railyard.resourcemanager.driving.eventlog import EventLog, replay
 from railyard.resourcemanager.interface.recipe import LinksConfig, option_names, read_links_options
 from railyard.resourcemanager.process.network import Outages
-from railyard.resourcemanager.process.reports import Snapshots
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
 from tests.harness import tiny_cluster
 from tests.resourcemanager.standins import Office
@@ -196,57 +193,3 @@ def test_a_file_that_cannot_be_written_costs_the_next_one_what_it_would_have(tmp
     outages.add(1.0, 2.0)
     assert outages.between_s(0.0, 10.0) == 1.0
     assert Outages(tmp_path / "no-folder" / "away").between_s(0.0, 10.0) == 0.0
-
-
-# The network's counters when jobs began and ended.
-
-
-J1, J2 = JobId("j1"), JobId("j2")
-
-
-def counted(flows: int) -> NetworkStats:
-    return NetworkStats(
-        active_s=1.5,
-        cross_rack_room_bytes=math.inf,
-        bytes={"rack": 10},
-        cross_rack_links={"r0.up": 7},
-        grant_lags=((1, 3), (12, 1)),
-        cpu_samples=3,
-        cpu_saturated=1,
-        flows_opened=flows,
-        flows_finished=flows,
-        flows_cancelled=0,
-        flows_open=0,
-    )
-
-
-def test_the_next_resourcemanager_knows_them(tmp_path: Path):
-    before = Snapshots(tmp_path / "network")
-    assert before.at(J1, "begin") is None
-    before.add(J1, "begin", counted(1))
-    before.add(J1, "end", counted(2))
-    after = Snapshots(tmp_path / "network")
-    assert (after.at(J1, "begin"), after.at(J1, "end")) == (counted(1), counted(2))
-    assert after.at(J2, "begin") is None
-
-
-def test_those_of_jobs_that_are_forgotten_are_removed_whoever_noted_them(tmp_path: Path):
-    Snapshots(tmp_path / "network").add(J1, "begin", counted(1))
-    snapshots = Snapshots(tmp_path / "network")
-    snapshots.add(J2, "begin", counted(2))
-    snapshots.keep_only({J2})
-    assert snapshots.at(J1, "begin") is None
-    assert snapshots.at(J2, "begin") == counted(2)
-    assert [path.name for path in (tmp_path / "network").iterdir()] == ["j2.begin"]
-
-
-def test_one_that_was_cut_short_or_cannot_be_written_is_not_known(tmp_path: Path, caplog):
-    snapshots = Snapshots(tmp_path / "network")
-    snapshots.add(J1, "begin", counted(1))
-    file = tmp_path / "network" / "j1.begin"
-    file.write_bytes(file.read_bytes()[:-5])
-    assert snapshots.at(J1, "begin") is None
-    (tmp_path / "file").touch()
-    with caplog.at_level(logging.WARNING):
-        Snapshots(tmp_path / "file").add(J1, "end", counted(1))
-    assert "it will not be known" in caplog.text

@@ -137,7 +137,7 @@ def test_a_silent_node_manager_whose_process_runs_is_given_more_time(folder: Run
         Rack(office, "r1")
         nodes = office.manager._driver.core.state.nodes
         office.wait(lambda: not nodes["r1n0"].alive)
-        office.wait(lambda: len(office.manager._machine.silences_s) == 1)
+        office.wait(lambda: len(office.manager._managers._machine.silences_s) == 1)
         assert nodes["r0n0"].alive
         sleeper.send_signal(signal.SIGSTOP)
         office.wait(lambda: not nodes["r0n0"].alive)
@@ -152,7 +152,7 @@ def test_time_in_which_the_resourcemanager_is_held_up_is_no_silence(folder: RunF
     try:
         rack = Rack(office, "r0")
         time.sleep(0.5)  # as a long computation of its own holds it up
-        office.manager._managers.expire()
+        office.manager._managers._expire()
         assert office.manager._driver.core.state.nodes["r0n0"].alive
         rack.say(NodeManagerHeartbeat(rack="r0", nodes=("r0n0",)))
         time.sleep(0.5)

@@ -152,7 +152,7 @@ def test_a_map_reads_its_block_ahead():
     c.run(until_s=1.0)
     [task] = c.core.state.jobs[JobId("j0")].stages["m"].tasks
     assert (task.state, task.reserved.ready) == ("pending", True)
-    assert c.core.explain(task.id, 1.0).endswith("; reserved on r0n1, with all that it reads")
+    assert c.explain(task.id, 1.0).endswith("; reserved on r0n1, with all that it reads")
     run = c.run()
     assert c.launched()[-1].task.splits  # its order says what to read
     assert run.placements[-1] == ("j0.m0", "r0n1", 2.0)
@@ -344,7 +344,7 @@ def test_a_job_that_is_killed_ends_its_reservations(at_s: float):
     run = c.run()
     assert run.ended["j0"] == "killed by its user"
     assert not c.core.state.reserved
-    assert not c.core.fetches
+    assert not c.core.shuffle.fetches
     assert (at_s, "KillAttempt", "j0.r0.0") in sent(c, KillAttempt)
 
 
@@ -631,7 +631,7 @@ def test_whatever_happens_to_reservations_jobs_end_and_nothing_is_left(actions, 
     state = c.core.state
     assert not state.reserved
     assert not state.attempts
-    assert not c.core.fetches
+    assert not c.core.shuffle.fetches
     assert not any(node.reserved for node in state.nodes.values())
     assert_each_begins_once(c)
     for record in c.core.records.values():

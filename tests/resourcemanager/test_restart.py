@@ -65,7 +65,7 @@ from railyard.resourcemanager.process.messages import (
     WatchJob,
 )
 from railyard.resourcemanager.process.progress import cluster_status
-from railyard.resourcemanager.process.recovery import Follower, Recovered, recover
+from railyard.resourcemanager.process.recovery import Follower, Recovered
 from tests.cluster_fixture import MiniCluster
 from tests.fulldisk import files_of_at_most, small_disk
 from tests.harness import TinyCluster, tiny_cluster
@@ -345,7 +345,7 @@ def recovered_from(journal: bytes) -> Recovered:
         path = Path(folder) / "events.jsonl"
         path.write_bytes(journal)
         whole_mark(path).touch()
-        return recover(path)
+        return Follower(path).finish()
 
 
 def state_of(core: Core) -> dict[str, Any]:
@@ -354,7 +354,9 @@ def state_of(core: Core) -> dict[str, Any]:
     return {
         "status": to_map(cluster_status(core, state.topology, "maxmin", state.now_s, 0, {})),
         "records": [repr(record) for record in core.records.values()],
-        "fetches": [(f.id, f.size_bytes, [o.id for o in f.outputs]) for f in core.fetches.values()],
+        "fetches": [
+            (f.id, f.size_bytes, [o.id for o in f.outputs]) for f in core.shuffle.fetches.values()
+        ],
         "attempts": [(a.id, a.state, a.progress, a.killing) for a in state.attempts.values()],
         "tasks": [
             (task.id, task.state, task.launches)
@@ -447,7 +449,7 @@ def test_it_goes_on_after_the_last_whole_line(tmp_path: Path):
     path, journal = tmp_path / "events.jsonl", journal_of("fair")
     path.write_bytes(journal[:-7])
     whole_mark(path).touch()
-    recovered = recover(path)
+    recovered = Follower(path).finish()
     config, _ = read_log(path)
     again = Journal(path, config, recovered.started_s, resume_bytes=recovered.length_bytes)
     at_s = recovered.core.state.now_s + 1
@@ -492,7 +494,7 @@ def test_a_full_disk_has_room_for_the_journal(tmp_path: Path):
             driver.feed(JobsPredicted(jobs=()))
         driver.settle()
         assert whole_mark(path).exists()
-        assert recover(path).events == 1000
+        assert Follower(path).finish().events == 1000
         disk.free()
 
 
@@ -514,7 +516,7 @@ def test_a_disk_that_fails_to_sync_ends_the_journal_and_not_the_run(
     assert len(launched) == 2
     assert any("log of events ends" in said for said in caplog.messages)
     with pytest.raises(UsageError, match="lacks events"):
-        recover(path)
+        Follower(path).finish()
 
 
 def test_a_journal_waits_for_a_disk_that_is_read_only(
@@ -532,7 +534,7 @@ def test_a_journal_waits_for_a_disk_that_is_read_only(
         assert not driver.journal_all()
     assert any("can't be written from" in said for said in caplog.messages)
     assert driver.journal_all()
-    assert recover(path).events == 1
+    assert Follower(path).finish().events == 1
 
 
 def test_a_journal_that_lacks_events_is_not_used(tmp_path: Path):
@@ -542,6 +544,6 @@ def test_a_journal_that_lacks_events_is_not_used(tmp_path: Path):
         driver.feed(NodeJoined(node="r0n0", rack="r0", slots=2))
         driver.journal_all()
     with pytest.raises(UsageError, match="lacks events, as its disk was full: the ResourceMan"):
-        recover(path)
+        Follower(path).finish()
     driver.journal_all()
-    assert recover(path).events == 1
+    assert Follower(path).finish().events == 1

@@ -169,7 +169,7 @@ def test_rules_hold_under_faults(scheduler: str, seed: int):
     assert all(reason in ("", "killed by its user") for reason in run.ended.values()), again
     assert c.core.state.free == c.core.state.slots, again
     assert not c.core.state.draining, again
-    assert not c.core.fetches, again
+    assert not c.core.shuffle.fetches, again
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -10,7 +10,7 @@ from railyard.jobs.model import StageSpec
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.interface.forecast import Forecast, StageForecast
 from railyard.resourcemanager.process.messages import SubmitJob
-from railyard.resourcemanager.process.recovery import Submissions
+from railyard.resourcemanager.process.recovery import JobFiles
 from railyard.resourcemanager.process.submission import Submission, submitted
 from tests.resourcemanager.standins import MAPS_AND_REDUCE, PACKAGE
 
@@ -127,17 +127,31 @@ def test_a_file_without_bytes_has_a_task_where_that_is_asked_for():
 def test_a_disk_that_cannot_be_written_ends_nothing(tmp_path):
     place = tmp_path / "jobs"
     place.touch()  # no folder: each change below it fails, as on a read-only disk
-    submissions = Submissions(place, "safe")
+    submissions = stored_in(place)
     submissions.keep("j1", stored_job())
     submissions.forget("j1")
-    assert submissions.all() == {}
+    assert submissions.jobs() == []
 
 
 def test_what_is_kept_is_there_until_it_is_forgotten(tmp_path):
-    Submissions(tmp_path, "safe").keep("j1", stored_job())
-    assert Submissions(tmp_path, "safe").all() == {"j1": stored_job()}
-    Submissions(tmp_path, "safe").forget("j1")
-    assert Submissions(tmp_path, "safe").all() == {}
+    stored_in(tmp_path).keep("j1", stored_job())
+    assert stored_in(tmp_path).jobs() == ["j1"]
+    assert stored_in(tmp_path).get("j1") == stored_job()
+    stored_in(tmp_path).forget("j1")
+    assert stored_in(tmp_path).jobs() == []
+    assert stored_in(tmp_path).get("j1") is None
+
+
+def test_a_file_that_was_cut_short_is_not_known(tmp_path, caplog):
+    stored_in(tmp_path).keep("j1", stored_job())
+    file = tmp_path / "j1.job"
+    file.write_bytes(file.read_bytes()[:-5])
+    assert stored_in(tmp_path).get("j1") is None
+    assert str(file) in caplog.text
+
+
+def stored_in(folder):
+    return JobFiles(folder, ".job", SubmitJob, safe=True)
 
 
 def stored_job():

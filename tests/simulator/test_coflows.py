@@ -20,8 +20,8 @@ from railyard.jobs.workloads.model import (
     Workload,
     WorkloadJob,
     WorkStage,
+    in_waves,
 )
-from railyard.jobs.workloads.transforms import in_waves
 from railyard.netemu.messages import SetCapacity
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from railyard.netemu.schedulers.maxmin import MaxMin

@@ -233,7 +233,7 @@ def records(
     run = Simulation(config, workload(jobs, 1), Behaviour(**settings), log=log)
     run.run()
     check_core(run.core)
-    assert not run.core.fetches
+    assert not run.core.shuffle.fetches
     found = [msgspec.structs.asdict(record) for record in run.core.records.values()]
     assert any(record["cct_s"] for record in found)
     assert all(record["ok"] for record in found)

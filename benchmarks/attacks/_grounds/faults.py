@@ -17,7 +17,7 @@ from railyard.benchmarks.attacks._grounds.home import SMALL, Home, Ran, require
 from railyard.benchmarks.attacks._grounds.trials import Trial
 from railyard.chaos.injector import RECOVERY_TIMEOUT_S, DoFault, Effect, Injector, Recovered
 from railyard.chaos.plan import LiveFault
-from railyard.chaos.targets import Watch
+from railyard.chaos.targets import Recovery
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import load_topology
@@ -128,14 +128,10 @@ def _under_faults(home: Home, case: Case, others: Mapping[str, DoFault]) -> list
 
 
 # Faults that last for as long as something else does ---------------------------------------------
-class Health(Watch):
+def replicated(home: Home) -> Recovery:
     """The block store has all replicas that it should have."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-
-    def is_well(self) -> bool:
-        return self._home.run("fs", "fsck").status == 0
+    while home.run("fs", "fsck").status != 0:
+        yield
 
 
 @contextmanager
@@ -146,5 +142,5 @@ def lasting(home: Home, effect: Effect) -> Iterator[None]:
     finally:
         effect.mend()
     watch = effect.watch()
-    home.wait_for(f"the end of {effect.what}", watch.is_well, RECOVERY_TIMEOUT_S)
+    home.wait_for(f"the end of {effect.what}", lambda: next(watch, True), RECOVERY_TIMEOUT_S)
     watch.close()

@@ -13,7 +13,7 @@ from railyard.benchmarks.attacks._hostile.sender import Sender
 from railyard.cluster.topology import load_topology
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job
-from railyard.jobs.records import Pairs
+from railyard.jobs.operators import Pairs
 
 
 class HostileFrames(Job):

@@ -31,13 +31,12 @@ from railyard.terminal.options import command, option, settings_of, writable_fil
 
 if TYPE_CHECKING:
     from railyard.jobs.workloads.model import Workload
-    from railyard.resourcemanager.schedulers.corral.heuristics import Scenario
     from railyard.resourcemanager.schedulers.corral.latency import (
         JobProfile,
         PlanOptions,
         RackCluster,
     )
-    from railyard.resourcemanager.schedulers.corral.planner import Plan
+    from railyard.resourcemanager.schedulers.corral.planner import Plan, Scenario
 
 
 def load_summary(path: Path) -> dict[str, Any]:
@@ -151,7 +150,6 @@ def plan(request: PlanRequest) -> None:
 
     from railyard.resourcemanager.schedulers.corral import planner
     from railyard.resourcemanager.schedulers.corral.latency import RackCluster
-    from railyard.resourcemanager.schedulers.corral.planner import save_plan
 
     run = load_summary(request.beside) if request.beside is not None else None
     jobs = _jobs(request)
@@ -161,7 +159,7 @@ def plan(request: PlanRequest) -> None:
     of_runs = f"{request.runs}, day {request.day}"
     origin = f"{request.words[0]}, seed {request.first_seed}" if request.words else of_runs
     made = msgspec.structs.replace(made, workload=origin, topology=request.place.name)
-    save_plan(made, request.plan_file)
+    planner.save_plan(made, request.plan_file)
     figures = _figures(jobs, made)
     if request.bound:
         figures |= _bound(jobs, cluster, request.options, made)
@@ -243,14 +241,13 @@ def _cov(jobs: Sequence[JobProfile], plan: Plan) -> float:
 def _bound(
     jobs: Sequence[JobProfile], cluster: RackCluster, options: PlanOptions, plan: Plan
 ) -> dict[str, Any]:
-    from railyard.resourcemanager.schedulers.corral.lowerbounds import lp_batch, online_bound
-    from railyard.resourcemanager.schedulers.corral.planner import problem_of
+    from railyard.resourcemanager.schedulers.corral import planner
 
-    problem = problem_of(jobs, cluster, plan.scenario, options)
+    problem = planner.problem_of(jobs, cluster, plan.scenario, options)
     if plan.scenario == "batch":
-        bound_s, cost_s = lp_batch(problem), plan.makespan_s
+        bound_s, cost_s = planner.lp_batch(problem), plan.makespan_s
     else:
-        bound_s = online_bound(problem, plan.completion_s, plan.makespan_s)
+        bound_s = planner.online_bound(problem, plan.completion_s, plan.makespan_s)
         cost_s = plan.completion_s
     return {"bound_s": bound_s, "above_bound": cost_s / bound_s - 1}
 

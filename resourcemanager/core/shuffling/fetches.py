@@ -10,7 +10,6 @@ Never here: who may fetch; see ``shuffle.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import cast
 
 import msgspec
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from railyard.cluster.ids import AttemptId, CoflowId, FlowId, NodeId, RackId
 from railyard.cluster.messages import StartFlow
 from railyard.cluster.messaging.wire import Command, Event
-from railyard.resourcemanager.core.jobs import Attempt, Node, Stage, Task
+from railyard.resourcemanager.core.jobs import Attempt, Node, Stage
 from railyard.resourcemanager.core.shuffling.loops import (
     AFTER,
     NONE,
@@ -84,7 +83,7 @@ class StageShuffle:
         self.arrays = new_arrays(stage.size, racks)
         self.nodes: list[Node] = []  #: by place
         self.place_of: dict[NodeId, int] = {}  #: of nodes that are alive
-        self.readers: list[Attempt | None] = []  #: None: it is about to be launched
+        self.readers: list[Attempt] = []
         self.tries: dict[int, int] = {}  #: {fetch: how many in a row have failed}
         self.number = number
         self._base = number << STAGE_SHIFT
@@ -98,7 +97,6 @@ class StageShuffle:
 
     # What comes ----------------------------------------------------------------------------------
     def add_output(self, output: Attempt, node_number: int) -> int:
-        """Add an output that is ready; returns its node's place."""
         node, sizes = output.node, output.partition_bytes
         place = self.place_of.get(node.id)
         if place is None:
@@ -116,14 +114,14 @@ class StageShuffle:
         self.arrays.ready_bytes[place] += known[1]
         return place
 
-    def add_reader(self, task: Task, node_number: int) -> int:
-        """The number of an attempt that is about to be launched."""
+    def add_reader(self, attempt: Attempt, node_number: int) -> int:
+        """The number of a new attempt, which has fetched nothing yet."""
         reader = len(self.readers)
         if reader == len(self.arrays.task):
             self.arrays = with_room(self.arrays, readers=max(4, reader // 4))
-        self.readers.append(None)
+        self.readers.append(attempt)
         self.arrays.reader_node[reader] = node_number
-        self.arrays.task[reader] = task.index
+        self.arrays.task[reader] = attempt.task.index
         self.arrays.missing[reader] = self.stage.inputs
         if self._has is not None:
             self._has.append(self._nothing())
@@ -132,8 +130,7 @@ class StageShuffle:
     def forget_place(self, node: NodeId) -> None:
         """What is on a node is lost, and nothing is under way from there."""
         self.be_careful()
-        place = self.place_of.pop(node, None)
-        if place is not None:
+        if (place := self.place_of.pop(node, None)) is not None:
             self._logs[place] = []
             for counts in (self.arrays.ready, self.arrays.asked, self.arrays.arrived):
                 counts[place] = 0
@@ -201,7 +198,6 @@ class StageShuffle:
         return [number | reader for reader in readers for number in of_places]
 
     def is_open(self, fetch: int) -> bool:
-        """Whether a fetch is under way."""
         where = place_and_reader(fetch)
         return bool(self.arrays.asked[where] != self.arrays.arrived[where])
 
@@ -221,30 +217,23 @@ class StageShuffle:
         return found
 
     def reader_of(self, fetch: int) -> Attempt:
-        """The attempt that a fetch is for."""
-        attempt = self.readers[fetch & READERS]
-        assert attempt is not None, f"{self.stage.id} has a reader that was not launched"
-        return attempt
+        return self.readers[fetch & READERS]
 
     def node_of(self, fetch: int) -> Node:
-        """Where a fetch comes from."""
         return self.nodes[place_and_reader(fetch)[0]]
 
     def name(self, fetch: int) -> FlowId:
-        """The flow of a fetch under way."""
         number = self.arrays.name[place_and_reader(fetch)]
         return FlowId(f"{self.reader_of(fetch).id}:{self.node_of(fetch).id}:{number}")
 
     def outputs(self, fetch: int) -> Sequence[Attempt]:
         """What a fetch under way is to bring."""
-        known = self._brings.get(fetch)
-        if known is not None:
+        if (known := self._brings.get(fetch)) is not None:
             return known
         place, _ = where = place_and_reader(fetch)
         return self._logs[place][int(self.arrays.arrived[where]) : int(self.arrays.asked[where])]
 
     def as_fetch(self, fetch: int) -> Fetch:
-        """A fetch under way, to be looked at."""
         where = place_and_reader(fetch)
         return Fetch(
             self.name(fetch),
@@ -258,10 +247,9 @@ class StageShuffle:
 
     def arriving(self, fetches: Numbers) -> Iterator[Arriving]:
         """What fetches are about to bring: no outputs if they are not under way any more."""
-        arrays, attempts = self.arrays, cast("list[Attempt]", self.readers)  # all are launched
-        where = fetches >> READER_BITS & PLACES, fetches & READERS
+        arrays, where = self.arrays, (fetches >> READER_BITS & PLACES, fetches & READERS)
         return zip(
-            [attempts[reader].id for reader in where[1].tolist()],
+            [self.readers[reader].id for reader in where[1].tolist()],
             (arrays.asked[where] - arrays.arrived[where]).tolist(),
             arrays.size_bytes[where].tolist(),
             arrays.started_s[where].tolist(),
@@ -287,9 +275,7 @@ class StageShuffle:
             counted[:] = 0
         arrays.moved_bytes[:] = 0
 
-    # What readers say (``ReaderRows``) -----------------------------------------------------------
     def missing(self, reader: int) -> int:
-        """How many tasks' outputs have not arrived yet."""
         return int(self.arrays.missing[reader])
 
     def fetched(self, reader: int) -> dict[str, int]:

@@ -83,22 +83,16 @@ def new_arrays(tasks: int, racks: int) -> Arrays:
 
 def with_room(arrays: Arrays, *, places: int = 0, readers: int = 0) -> Arrays:
     """The arrays with room for so many more."""
-    more, larger = {"p": places, "r": readers, "t": 0}, dict[str, Any]()
-    for name, shape in _SHAPES.items():
-        before = getattr(arrays, name)
-        lengths = [length + more[by] for length, by in zip(before.shape, shape, strict=True)]
-        larger[name] = np.zeros(lengths, before.dtype)
-        larger[name][tuple([slice(length) for length in before.shape])] = before
+    more = {"p": places, "r": readers, "t": 0}
+    larger: dict[str, Any] = {
+        name: np.pad(getattr(arrays, name), [(0, more[by]) for by in shape])
+        for name, shape in _SHAPES.items()
+    }
     return arrays._replace(**larger)
 
 
 def go_on(
-    arrays: Arrays,
-    rack_of: Numbers,
-    fetches: Numbers,
-    ended: bool,
-    now_s: float,
-    begun: int,
+    arrays: Arrays, rack_of: Numbers, fetches: Numbers, ended: bool, now_s: float, begun: int
 ) -> Numbers:
     """Begin fetches of all that is new where these may fetch, in this order.
 

@@ -18,7 +18,7 @@ from railyard.cluster.ids import AttemptId, CoflowId, FlowId, NodeId, StageId
 from railyard.cluster.messages import CancelFlow, FlowFailed, FlowFinished
 from railyard.cluster.messaging.wire import Priority, Weight
 from railyard.resourcemanager.core.cluster import ClusterState
-from railyard.resourcemanager.core.jobs import Attempt, Job, Node, Reader, Stage, Task
+from railyard.resourcemanager.core.jobs import Attempt, Job, Node, Stage, Task
 from railyard.resourcemanager.core.shuffling import loops
 from railyard.resourcemanager.core.shuffling.fetches import (
     Arriving,
@@ -41,8 +41,8 @@ class Shuffle:
 
     def __init__(self, state: ClusterState, *, compile_loops: bool = False) -> None:
         self._state = state
-        #: those of jobs that have not ended, by their reading stages
-        self._stages: dict[StageId, StageShuffle] = {}
+        #: those of jobs that have not ended, by their reading stages; to be read only
+        self.stages: dict[StageId, StageShuffle] = {}
         self._by_number: dict[int, StageShuffle] = {}
         self._numbered = 0  #: stages so far
         self._begun = 0  #: fetches so far
@@ -66,30 +66,28 @@ class Shuffle:
 
     # Jobs and stages -----------------------------------------------------------------------------
     def job_submitted(self, job: Job) -> None:
-        """Be ready for the shuffles of a job."""
         for stage in job.reduces:
             self._numbered += 1
             shuffle = StageShuffle(stage, self._numbered, len(self._racks))
-            self._stages[stage.id] = self._by_number[self._numbered] = shuffle
+            self.stages[stage.id] = self._by_number[self._numbered] = shuffle
 
     def job_stopped(self, job: Job) -> None:
         """Nothing of the job will be fetched any more: coflows that are open end unfinished."""
         for stage in job.reduces:
-            shuffle = self._stages[stage.id]
+            shuffle = self.stages[stage.id]
             if shuffle.started_s is not None:
                 shuffle.started_s = None
                 self._state.emit(CloseCoflow(coflow=shuffle.coflow))
 
     def job_ended(self, job: Job) -> None:
-        """Forget the shuffles of a job."""
         for stage in job.reduces:
-            shuffle = self._stages.pop(stage.id)
+            shuffle = self.stages.pop(stage.id)
             shuffle.count(self._racks)
             del self._by_number[shuffle.number]
 
     def stage_done(self, stage: Stage) -> None:
         """A reading stage has nothing left to fetch: its coflow is over."""
-        shuffle = self._stages[stage.id]
+        shuffle = self.stages[stage.id]
         shuffle.count(self._racks)
         if shuffle.started_s is None or shuffle.ended_s is None:
             return
@@ -97,56 +95,73 @@ class Shuffle:
         stage.job.record.cct_s.append(shuffle.ended_s - shuffle.started_s)
         shuffle.started_s = shuffle.ended_s = None
 
-    def review(self, stage: Stage) -> None:
-        """Ask the policy again whether a stage with attempts may begin to fetch."""
-        self._begin_to_fetch(self._stages[stage.id])
+    def begin_to_fetch(self, stage: Stage) -> None:
+        """Ask the policy whether the readers of a stage may begin to fetch; if so, all do."""
+        policies, shuffle = self._state.policies, self.stages[stage.id]
+        if not shuffle.fetching and policies.ask(policies.shuffle.may_fetch, stage):
+            shuffle.fetching = True
+            self._fetch(shuffle, shuffle.place_of.values(), stage.at_work)
 
     # Readers and outputs -------------------------------------------------------------------------
-    def new_reader(self, task: Task, node: Node) -> Reader:
-        """The reader of a new attempt of a reading stage, which has fetched nothing yet."""
-        shuffle = self._stages[task.stage.id]
-        return Reader(shuffle, shuffle.add_reader(task, self._node_number[node.id]))
-
     def reader_launched(self, attempt: Attempt) -> None:
         """A reading attempt is there: it fetches what is ready, unless the policy says wait."""
-        shuffle = self._stages[attempt.task.stage.id]
-        assert attempt.reader is not None, f"{attempt.id} reads no stage"
-        shuffle.readers[attempt.reader.number] = attempt
+        stage = attempt.task.stage
+        shuffle = self.stages[stage.id]
+        if attempt.reader is None:  # else it was a reservation
+            attempt.reader = shuffle.add_reader(attempt, self._node_number[attempt.node.id])
         if shuffle.fetching:
             self._fetch(shuffle, shuffle.place_of.values(), [attempt])
         else:
-            self._begin_to_fetch(shuffle)
+            self.begin_to_fetch(stage)
+
+    def is_missing_any(self, attempt: Attempt) -> bool:
+        """Whether an attempt reads stages and has yet to fetch some of their outputs."""
+        if attempt.reader is None:
+            return False
+        return self.stages[attempt.task.stage.id].missing(attempt.reader) > 0
+
+    def is_to_fetch(self, stage: Stage, task: Task) -> bool:
+        """Whether an attempt of a reading stage has yet to fetch ``task``'s output.
+
+        Whatever a pending task has reserved and fetched may be withdrawn.  O(slots that it holds).
+        """
+        if stage.pending.count:
+            return True
+        source, fetched = task.stage.name, self.stages[stage.id].fetched
+        readers = [each.reader for each in stage.live.values() if not each.killing]
+        return any(
+            not fetched(each)[source] >> task.index & 1 for each in readers if each is not None
+        )
 
     def output_ready(self, attempt: Attempt) -> None:
         """A task that others read is done: they fetch its output."""
         stage, node = attempt.task.stage, attempt.node
         stage.outputs.setdefault(node.id, []).append(attempt)
         for reader_stage in stage.readers:
-            shuffle = self._stages[reader_stage.id]
+            shuffle = self.stages[reader_stage.id]
             place = shuffle.add_output(attempt, self._node_number[node.id])
-            if not shuffle.fetching:
-                self._begin_to_fetch(shuffle)
-            else:
+            if shuffle.fetching:
                 self._fetch(shuffle, (place,), reader_stage.at_work)
+            else:
+                self.begin_to_fetch(reader_stage)
 
     def try_again(self, attempt: Attempt, node: Node) -> None:
         """Fetch what is left to fetch from a node, after a fetch that broke off."""
-        shuffle = self._stages.get(attempt.task.stage.id)  # none if its job has just failed
+        shuffle = self.stages.get(attempt.task.stage.id)  # none if its job has just failed
         place = None if shuffle is None else shuffle.place_of.get(node.id)
         if shuffle is not None and place is not None:
             self._fetch(shuffle, (place,), [attempt])
 
     def stop(self, attempt: Attempt) -> None:
-        """Cancel the fetches of an attempt."""
-        shuffle = self._stages.get(attempt.task.stage.id)
+        shuffle = self.stages.get(attempt.task.stage.id)
         if attempt.reader is not None and shuffle is not None:
-            for fetch in shuffle.under_way(reader=attempt.reader.number):
+            for fetch in shuffle.under_way(reader=attempt.reader):
                 self._cancel(shuffle, fetch)
 
     def source_lost(self, node: Node) -> list[Attempt]:
         """Cancel all fetches from a node; returns whose they were.  O(stages)."""
         readers: list[Attempt] = []
-        for shuffle in self._stages.values():
+        for shuffle in self.stages.values():
             place = shuffle.place_of.get(node.id)
             for fetch in [] if place is None else shuffle.under_way(place=place):
                 readers.append(shuffle.reader_of(fetch))
@@ -156,34 +171,33 @@ class Shuffle:
     def output_lost(self, attempt: Attempt) -> None:
         """What a task made can't be fetched any more."""
         for stage in attempt.task.stage.readers:
-            shuffle = self._stages.get(stage.id)  # none if its job has just failed
+            shuffle = self.stages.get(stage.id)  # none if its job has just failed
             if shuffle is not None:
                 shuffle.be_careful()
 
     def place_lost(self, stage: Stage, node: Node) -> None:
         """Whatever the readers of a stage have not fetched from a node is lost."""
-        self._stages[stage.id].forget_place(node.id)
+        self.stages[stage.id].forget_place(node.id)
 
     # Ends of fetches -----------------------------------------------------------------------------
     def finished(self, event: FlowFinished) -> None:
-        """A fetch is complete; one that is not known any more does not matter."""
-        fetch = self._found(event.flow)
-        if fetch is not None:
+        if (fetch := self._found(event.flow)) is not None:
             self._go_on(np.array([fetch]), ended=True)
 
     def ended(self, event: FetchesEnded) -> None:
         """Fetches are complete, one after the other."""
         self._go_on(event.fetches, ended=True)
 
-    def failed(self, event: FlowFailed) -> tuple[list[Attempt], bool]:
-        """A fetch broke off: it is tried again.
+    def failed(self, event: FlowFailed) -> tuple[Attempt, Node, list[Attempt], bool] | None:
+        """A fetch broke off: it is to be tried again.
 
-        Returns the outputs that now count as lost, and whether those who made them are to blame:
-        not when their NodeManager is gone, unless one reader says so again and again.
+        Returns its reader, where it came from, the outputs that now count as lost, and whether
+        those who made them are to blame: not when their NodeManager is gone, unless one reader says
+        so again and again.  None if it is not known any more.
         """
         fetch = self._found(event.flow)
         if fetch is None:
-            return [], False
+            return None
         shuffle = self.stage_of(fetch)
         shuffle.be_careful()
         outputs = shuffle.outputs(fetch)
@@ -199,31 +213,21 @@ class Shuffle:
         to_blame = tried_enough or not event.gone
         if lost and to_blame:
             del shuffle.tries[fetch]
-        return [output for output in lost if not output.output_lost], to_blame
+        lost = [output for output in lost if not output.output_lost]
+        return shuffle.reader_of(fetch), shuffle.node_of(fetch), lost, to_blame
 
     # What can be seen ----------------------------------------------------------------------------
     @property
     def open_coflows(self) -> list[CoflowId]:
         """The coflows that were opened and not closed."""
-        return [each.coflow for each in self._stages.values() if each.started_s is not None]
+        return [each.coflow for each in self.stages.values() if each.started_s is not None]
 
-    def of_stage(self, stage: Stage) -> StageShuffle:
-        """The fetches of a reading stage; read only."""
-        return self._stages[stage.id]
-
-    def reader_of(self, flow: FlowId) -> tuple[Attempt, Node] | None:
-        """Which attempt the flow of a fetch is for, and where it comes from."""
-        fetch = self._found(flow)
-        if fetch is None:
-            return None
-        shuffle = self.stage_of(fetch)
-        return shuffle.reader_of(fetch), shuffle.node_of(fetch)
-
-    def all_fetches(self) -> dict[FlowId, Fetch]:
+    @property
+    def fetches(self) -> dict[FlowId, Fetch]:
         """All fetches under way, in the order in which they began.  O(fetches)."""
         fetches = [
             self._as_fetch(shuffle, fetch)
-            for shuffle in self._stages.values()
+            for shuffle in self.stages.values()
             for fetch in shuffle.under_way()
         ]
         return {fetch.id: fetch for fetch in sorted(fetches, key=lambda each: each.order)}
@@ -238,33 +242,20 @@ class Shuffle:
                 parts[place] = each
         return iter(parts)
 
-    def shuffles(self) -> Iterator[StageShuffle]:
-        """The fetches of each reading stage; read only."""
-        return iter(self._stages.values())
-
     def stage_of(self, fetch: int) -> StageShuffle:
-        """Where a fetch is; read only."""
         return self._by_number[fetch >> loops.STAGE_SHIFT]
 
     def count_all(self) -> None:
-        """Have records say what has been fetched."""
-        for shuffle in self._stages.values():
+        for shuffle in self.stages.values():
             shuffle.count(self._racks)
 
     # Inside --------------------------------------------------------------------------------------
-    def _begin_to_fetch(self, shuffle: StageShuffle) -> None:
-        """Ask the policy whether to begin; if so, all readers of the stage do."""
-        policies = self._state.policies
-        if not shuffle.fetching and policies.ask(policies.shuffle.may_fetch, shuffle.stage):
-            shuffle.fetching = True
-            self._fetch(shuffle, shuffle.place_of.values(), shuffle.stage.at_work)
-
     def _fetch(
         self, shuffle: StageShuffle, places: Iterable[int], readers: Iterable[Attempt]
     ) -> None:
         """Start flows where something new is ready and none is under way."""
         alive = [place for place in places if shuffle.nodes[place].alive]
-        numbers = [each.reader.number for each in readers if each.reader and not each.killing]
+        numbers = [a.reader for a in readers if a.reader is not None and not a.killing]
         if fetches := shuffle.fetches(alive, numbers):
             self._go_on(np.array(fetches), ended=False)
 
@@ -321,7 +312,6 @@ class Shuffle:
             self._state.policies.notify("fetch_started", each)
 
     def _see(self, number: int) -> Fetch:
-        """Ask the flow policy about a fetch that begins."""
         fetch = self._seen[number] = self.stage_of(number).as_fetch(number)
         policies, attempt = self._state.policies, fetch.reader
         flows = policies.flows
@@ -338,8 +328,7 @@ class Shuffle:
         return fetch
 
     def _notify_ended(self, number: int) -> None:
-        fetch = self._seen.pop(number, None)
-        if fetch is not None:
+        if (fetch := self._seen.pop(number, None)) is not None:
             self._state.policies.notify("fetch_ended", fetch)
 
     def _break_off(self, shuffle: StageShuffle, fetch: int) -> None:
@@ -347,7 +336,6 @@ class Shuffle:
         self._notify_ended(fetch)
 
     def _cancel(self, shuffle: StageShuffle, number: int) -> None:
-        """End a fetch that is not wanted any more."""
         started = self._as_fetch(shuffle, number).start_order
         if self.by_name:
             self._state.emit(CancelFlow(flow=started.flow, dst=started.dst))
@@ -364,11 +352,11 @@ class Shuffle:
         attempt = self._state.attempt(AttemptId(parts[0]))
         if len(parts) != 3 or attempt is None or attempt.reader is None:
             return None
-        shuffle = self._stages.get(attempt.task.stage.id)
+        shuffle = self.stages.get(attempt.task.stage.id)
         place = None if shuffle is None else shuffle.place_of.get(NodeId(parts[1]))
         if shuffle is None or place is None:
             return None
-        [fetch] = shuffle.fetches((place,), (attempt.reader.number,))
+        [fetch] = shuffle.fetches((place,), (attempt.reader,))
         return fetch if shuffle.is_open(fetch) and shuffle.name(fetch) == flow else None
 
     def _by_stage(self, fetches: Numbers) -> Iterator[tuple[StageShuffle, Numbers | None]]:

@@ -3,8 +3,8 @@
 Source: Li and Shen, IEEE/ACM Transactions on Networking, 2022.  Here are the late start of shuffles
 (IV-A), so that all that one sends between two racks is sent at once, and Algorithm 2, the OCS and
 coflow aware scheduling (OCAS, IV-G).  On how many racks a job's data and maps should be (IV-D) is
-in ``dataguideline``; which racks its reduces should take (IV-E, and IV-F with Algorithm 1) in
-``reduceschedule``; ``guidelines`` keeps both for all running jobs.
+in ``guidelines``; which racks its reduces should take (IV-E, and IV-F with Algorithm 1) in
+``reduceschedule``.
 
 Left open there, chosen here:
 
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from itertools import chain, groupby
 from math import inf
 from typing import NamedTuple
 
@@ -34,11 +35,7 @@ from railyard.cluster.ids import JobId, RackId, StageId
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Wait
 from railyard.resourcemanager.interface.estimates import Estimates
 from railyard.resourcemanager.interface.events import DataAnnounced
-from railyard.resourcemanager.interface.policies import (
-    DataPolicy,
-    ShufflePolicy,
-    TaskPolicy,
-)
+from railyard.resourcemanager.interface.policies import DataPolicy, ShufflePolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -105,9 +102,7 @@ class LateStart(ShufflePolicy):
         return stage.size if all(source.complete for source in stage.reads) else 0
 
     def why(self, stage: StageView) -> str:
-        done = [
-            f"{source.done} of {source.needed} tasks of {source.name}" for source in stage.reads
-        ]
+        done = [f"{each.done} of {each.needed} tasks of {each.name}" for each in stage.reads]
         return f"waits for all it reads: {', '.join(done)} done"
 
     def may_fetch(self, stage: StageView) -> bool:
@@ -123,16 +118,15 @@ class LateStart(ShufflePolicy):
         if not stage.reads or stage.id in self._begun:
             return
         now_s, config = self.cluster.now_s, self._config
-        known = self._waiting.get(stage.id)
-        latest_s = known.latest_s if known else now_s + config.stall_factor * self._run_s(stage)
+        if stage.id in self._waiting:
+            latest_s = self._waiting[stage.id].latest_s
+        else:
+            run_s = self._estimates.read_s(stage).value + self._estimates.computed_s(stage).value
+            latest_s = now_s + config.stall_factor * run_s
         self._waiting[stage.id] = _Waiting(stage, latest_s, min(latest_s, now_s + config.stall_s))
         self._held += 1
         if latest_s <= now_s:
             self._begin(stage)
-
-    def _run_s(self, stage: StageView) -> float:
-        """How long one of the stage's reduces should fetch and compute."""
-        return self._estimates.read_s(stage).value + self._estimates.computed_s(stage).value
 
     def attempt_ended(self, attempt: AttemptView) -> None:
         stage = attempt.task.stage
@@ -171,9 +165,7 @@ class Line(IntEnum):
     """The line of Algorithm 2 by which a task may have a slot of a rack."""
 
     SCHEDULED_REDUCE = 4  #: of a shuffle-heavy job with the rack in its best schedule
-    GUIDED_MAP = (
-        5  #: of a shuffle-heavy job with data on the rack, on fewer than R_map racks so far
-    )
+    GUIDED_MAP = 5  #: of a shuffle-heavy job with data on the rack, on fewer than R_map racks
     LIGHT_REDUCE = 6  #: of a job that is not shuffle-heavy
     LIGHT_MAP = 7  #: of a job that is not shuffle-heavy
     ANY_REDUCE = 8
@@ -208,7 +200,7 @@ def first_line(job: JobGuides, rack: RackId) -> tuple[Line, StageView | None]:
         line = _line_of_reduce(reduces, rack)
         if line < best and reduces.stage.next_reduce() is not None:
             best, where = line, reduces.stage
-    for maps in job.maps:
+    for maps in job.maps.values():
         if maps.stage.pending.count:
             line = _line_of_map(maps, rack)
             if line < best:
@@ -230,7 +222,7 @@ def _line_of_map(guide: MapGuide, rack: RackId) -> Line:
 
 def tier(job: JobGuides) -> int:
     """The earliest line that any rack's slot could give the job: 0 = 4 or 5, 1 = 6, 2 = 7."""
-    if any(guide.racks_max and guide.stage.pending.count for guide in job.maps):
+    if any(guide.racks_max and guide.stage.pending.count for guide in job.maps.values()):
         return 0
     waiting = [guide for guide in job.reduces.values() if guide.stage.pending.count]
     return 0 if any(guide.heavy for guide in waiting) else 1 if waiting else 2
@@ -265,11 +257,9 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
         jobs = super().candidates(slot, among)
         if len(among) == 1:
             return jobs
-        first: dict[str, int] = {}  # users come one after the other
-        for job in jobs:
-            first.setdefault(f"{job.queue} {job.user}", len(first))
-        return sorted(
-            jobs, key=lambda job: (first[f"{job.queue} {job.user}"], self._line(job, slot))
+        of_users = groupby(jobs, key=lambda job: (job.queue, job.user))  # one after the other
+        return chain.from_iterable(
+            sorted(group, key=lambda job: self._line(job, slot)) for _, group in of_users
         )
 
     def _of_user(self, user: User, slot: SlotView) -> Iterator[JobView]:
@@ -302,8 +292,8 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
 
     # Tasks ---------------------------------------------------------------------------------------
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
-        rerun = _urgent_rerun(job)
-        if rerun is not None:
+        rerun = job.next_rerun()
+        if rerun is not None and any(reader.held for reader in rerun.stage.readers):
             return Place(rerun, "reduces that hold slots wait for it")
         line, stage = first_line(self._jobs[job.id], slot.rack)
         if stage is None:
@@ -355,12 +345,6 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
     def reconsider(self) -> Iterable[JobView]:
         changed, self._changed = self._changed, {}
         return changed.values()
-
-
-def _urgent_rerun(job: JobView) -> TaskView | None:
-    """A task to run again that reduces with slots wait for."""
-    rerun = job.next_rerun()
-    return rerun if rerun and any(reader.held for reader in rerun.stage.readers) else None
 
 
 def _place(stage: StageView, slot: SlotView, line: Line) -> Decision:

@@ -14,8 +14,7 @@ Left open there, chosen here:
 * bandwidth: B/V is what other traffic leaves of a rack's link to the core, for each machine;
 * no oversubscription (V <= 1), where B - B/V is nothing: all bytes of a machine share its NIC;
 * the waves' factor of the shuffle is left out unless ``in_waves``: D^core has all bytes of a
-  machine, whatever the number of waves, so the printed formula counts them once a wave.  Counted
-  once, W2's two large jobs get 3 and 4 of the 7 racks; as printed, all; 6.2.1 has 3 each;
+  machine, whatever the number of waves, so the printed formula counts them once a wave;
 * racks that differ, such as sites behind wide-area links: each counts with the mean of them all;
 * predictions from earlier runs: the last 10 days of their kind count; rates are averaged like
   sizes; a job that has never run on this kind of day is predicted from the other kind.
@@ -27,7 +26,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -40,8 +38,6 @@ from railyard.jobs.workloads.model import WorkloadJob
 from railyard.netemu.model.arrays import Floats
 from railyard.resourcemanager.interface.estimates import predicted_rate
 from railyard.resourcemanager.interface.forecast import PredictedJob, StageForecast, predicted_jobs
-
-Number = TypeVar("Number", float, Floats)
 
 
 # Profiles ----------------------------------------------------------------------------------------
@@ -185,25 +181,14 @@ def _shape(profile: JobProfile) -> list[tuple[str, tuple[str, ...]]]:
 
 def _average(stages: Sequence[StageProfile]) -> StageProfile:
     """The mean of sizes, rates and times; numbers of tasks are rounded."""
-    means = {
-        field: _mean_of_runs([getattr(stage, field) for stage in stages]) for field in _NUMBERS
-    }
-    counts = {field: round(_mean_of_runs([getattr(s, field) for s in stages])) for field in _COUNTS}
-    return msgspec.structs.replace(stages[-1], **means, **counts)
-
-
-_COUNTS = ("maps", "reduces")
-_NUMBERS = tuple(f for f in StageProfile.__struct_fields__ if f not in (*_COUNTS, "name", "reads"))
+    numbers = [field for field in StageProfile.__struct_fields__ if field not in ("name", "reads")]
+    means = {field: _mean_of_runs([getattr(each, field) for each in stages]) for field in numbers}
+    counts = {field: round(means[field]) for field in ("maps", "reduces")}
+    return msgspec.structs.replace(stages[-1], **(means | counts))
 
 
 def _mean_of_runs(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-def record(run: Run, path: Path) -> None:
-    """Append a run to a file."""
-    with open(path, "ab") as file:
-        file.write(msgspec.json.encode(run) + b"\n")
 
 
 def load_runs(path: Path) -> list[Run]:
@@ -218,8 +203,6 @@ def load_runs(path: Path) -> list[Run]:
 
 
 # Response functions -------------------------------------------------------------------------------
-
-
 class PlanOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options of the model."""
 
@@ -258,11 +241,6 @@ class RackCluster:
             nic_bytes_per_s=_mean([node.nic_bytes_per_s for node in nodes]),
             core_bytes_per_s=_mean(parts),
         )
-
-    @property
-    def rack_core_bytes_per_s(self) -> float:
-        """Bandwidth between a rack and the core."""
-        return self.core_bytes_per_s * self.machines
 
     def all_widths(self) -> Floats:
         return np.arange(1.0, self.racks + 1)
@@ -332,19 +310,15 @@ def job_s(job: JobProfile, r: Floats, cluster: RackCluster, *, in_waves: bool = 
     """L_j(r): the sum of L_s(r) over the critical path, which may be another for each r."""
     done: dict[str, Floats] = {}  #: {stage: seconds of the longest path that ends with it}
     for stage in job.stages:
-        begun = np.zeros_like(r)
-        for read in stage.reads:
-            begun = np.maximum(begun, done[read])
+        begun = np.maximum.reduce([np.zeros_like(r), *(done[read] for read in stage.reads)])
         done[stage.name] = begun + stage_s(stage, r, cluster, in_waves=in_waves)
-    longest = np.zeros_like(r)
-    for path in done.values():
-        longest = np.maximum(longest, path)
+    longest: Floats = np.maximum.reduce([np.zeros_like(r), *done.values()])
     return longest
 
 
 def imbalance_s(job: JobProfile, r: Floats, cluster: RackCluster, imbalance: float = 1.0) -> Floats:
     """α D^I / r: about the seconds that the upload of a rack's part of the input takes."""
-    alpha = imbalance / cluster.rack_core_bytes_per_s
+    alpha = imbalance / (cluster.core_bytes_per_s * cluster.machines)  # of a rack to the core
     return alpha * job.input_bytes / r
 
 

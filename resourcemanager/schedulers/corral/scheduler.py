@@ -25,9 +25,9 @@ Left open there, chosen here:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import msgspec
 
@@ -46,7 +46,7 @@ from railyard.resourcemanager.schedulers.corral.latency import (
     RackCluster,
     predicted_profile,
 )
-from railyard.resourcemanager.schedulers.corral.planner import Plan, PlannedJob, load_plan, plan
+from railyard.resourcemanager.schedulers.corral.planner import Plan, load_plan, plan
 from railyard.resourcemanager.schedulers.fair import FairConfig, FairOrder
 from railyard.resourcemanager.schedulers.shared.rackbound import RackBound, RackBoundConfig
 from railyard.resourcemanager.schedulers.shared.sites import SlotCount
@@ -54,11 +54,8 @@ from railyard.resourcemanager.schedulers.shared.sites import SlotCount
 #: As ``planner.Scenario``; "auto" = a batch if all jobs with forecasts come at once.
 Aim = Literal["auto", "batch", "online"]
 
-_USUAL = PlanOptions()
 
-
-@dataclass(frozen=True, kw_only=True)
-class RackAssignment:
+class RackAssignment(NamedTuple):
     """Where a job should run, and before whom."""
 
     racks: tuple[RackId, ...]  #: R_j
@@ -73,11 +70,7 @@ class CurrentPlan:
     """
 
     def __init__(
-        self,
-        topology: Topology,
-        aim: Aim = "auto",
-        options: PlanOptions = _USUAL,
-        written: Plan | None = None,
+        self, topology: Topology, aim: Aim, options: PlanOptions, written: Plan | None
     ) -> None:
         self._cluster = RackCluster.of(topology, options.slots) if written is None else None
         self._compute = topology.compute
@@ -89,7 +82,9 @@ class CurrentPlan:
         self._open: dict[str, RackAssignment] = {}  #: of jobs that a new plan may move
         self._settled: dict[str, RackAssignment] = {}  #: of jobs that have come, or their data
         jobs = written.jobs if written else ()
-        self._written = {job.name: _assignment(job, (job.priority, 0)) for job in jobs}
+        self._written = {
+            job.name: RackAssignment(job.racks, (job.priority, 0), job.end_s) for job in jobs
+        }
 
     def replan(self, jobs: Sequence[PredictedJob], now_s: float) -> None:
         """Plan these jobs, and drop what was planned for others that have not come."""
@@ -152,11 +147,8 @@ class CurrentPlan:
         made = plan(profiles, self._cluster, aim, self._options, busy_until_s=busy_s)
         for job in sorted(made.jobs, key=lambda job: job.priority):
             self._planned += 1
-            self._open[job.name] = _assignment(job, (job.start_s, self._planned))
-
-
-def _assignment(job: PlannedJob, priority: tuple[float, int]) -> RackAssignment:
-    return RackAssignment(racks=job.racks, priority=priority, end_s=job.end_s)
+            priority = (job.start_s, self._planned)
+            self._open[job.name] = RackAssignment(job.racks, priority, job.end_s)
 
 
 # Section 5 ----------------------------------------------------------------------------------------
@@ -192,7 +184,10 @@ class Corral(RackBound, DataPolicy):
     ) -> None:
         super().__init__(config, cluster, fair)
         racks = len(cluster.topology.rack_list())
-        written = _read(config.plan, racks) if config.plan else None
+        written = load_plan(Path(config.plan)) if config.plan else None
+        if written is not None and written.racks != racks:
+            right = f"need a plan for the {racks} there are"
+            raise UsageError(f"{config.plan}: racks = {written.racks}: {right}")
         self._slots = SlotCount(cluster.topology)
         self._plan = CurrentPlan(cluster.topology, config.scenario, config.options(), written)
 
@@ -226,20 +221,8 @@ class CorralFair(Corral):
     part_settings = (FairOrder,)
 
 
-def _read(path: str, racks: int) -> Plan:
-    """The plan in a file; ``UsageError`` unless it is for this number of racks."""
-    plan = load_plan(Path(path))
-    if plan.racks != racks:
-        raise UsageError(f"{path}: racks = {plan.racks}: need a plan for the {racks} there are")
-    return plan
-
-
 RECIPE = Recipe(
-    name="corral",
-    source="Jalaparti et al., SIGCOMM 2015",
-    data=Corral,
-    order=Corral,
-    tasks=Corral,
+    name="corral", source="Jalaparti et al., SIGCOMM 2015", data=Corral, order=Corral, tasks=Corral
 )
 RECIPES = (
     RECIPE,

@@ -1,15 +1,17 @@
-"""The switches' free bandwidth, and the flows that were promised some of it (III, IV-C).
+"""The switches' free bandwidth, the flows that were promised some of it, and Earliest Start Time.
 
-``Switches`` has B_s and t_TRAN (IV-C.3, equation (8)).  What is free is what the network has
-published last, less what was promised to flows since then: a new flow gets all that its path has
-(AFAP).  In a topology without a tree, racks' links are the switches; nodes' own links limit flows
-as they are stated.  ``FlowList`` (Fig. 4b) has real flows with what they were promised, and virtual
-flows: the edge of a task that was put beside its only predecessor has no bandwidth, and the task
-may be moved until it starts.  Between two servers there is one flow for each task, which carries
-all that the task reads there.
+Source: Joint, III and IV-C.  ``Switches`` has B_s and t_TRAN (IV-C.3, equation (8)).  What is free
+is what the network has published last, less what was promised to flows since then: a new flow gets
+all that its path has (AFAP).  In a topology without a tree, racks' links are the switches; nodes'
+own links limit flows as they are stated.  ``FlowList`` (Fig. 4b) has real flows with what they were
+promised, and virtual flows: the edge of a task that was put beside its only predecessor has no
+bandwidth, and the task may be moved until it starts.  Between two servers there is one flow for
+each task, which carries all that the task reads there.  ``EarliestStart`` is IV-C.4, equations (7)
+to (10).
 
 Left open there, chosen here: a promise ends with its flow, or when the switch is published again,
-as that counts the flow.
+as that counts the flow.  N in (7) and (10) is taken for M, the number of servers.  Of servers with
+equal times, one of a predecessor goes first, then the first in the topology.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import numpy as np
 
 from railyard.cluster.ids import TaskId
 from railyard.cluster.topology import Rack
-from railyard.netemu.model.arrays import Floats
+from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.netemu.model.network import LinkState, Network
 from railyard.resourcemanager.interface.views import ClusterView
 from railyard.resourcemanager.schedulers.joint.servers import QueuedTask, Servers
@@ -70,7 +72,6 @@ class Switches:
         self.observed(cluster.links)
 
     def observed(self, changed: Mapping[str, LinkState]) -> None:
-        """These switches were published."""
         for name, link in changed.items():
             at = self._at.get(name)
             if at is not None:  # none of an optical port
@@ -80,7 +81,6 @@ class Switches:
         self._least_free = self._least_capacity = None
 
     def any_is_free(self) -> bool:
-        """Whether one of the switches has available bandwidth."""
         return max(self._free[:-1], default=inf) > 0
 
     # What flows get ------------------------------------------------------------------------------
@@ -113,7 +113,6 @@ class Switches:
         return Promise(bytes_per_s, path, [self._published[at] for at in path])
 
     def give_back(self, promise: Promise) -> None:
-        """A flow has ended, or will not come."""
         if not 0 < promise.bytes_per_s < inf:
             return
         for at, published in zip(promise.path, promise.published, strict=True):
@@ -157,12 +156,10 @@ class FlowList:
             self.real.setdefault(task, {})[src] = promise
 
     def insert_virtual(self, flow: VirtualFlow) -> None:
-        """A flow without bandwidth."""
         self.virtual[flow.tail.task.id] = flow
         self.virtual_execution_s[flow.tail.execution_s] += 1
 
     def ended(self, task: TaskId, src: int) -> None:
-        """A real flow has ended: what it was promised is free."""
         flows = self.real.get(task, {})
         promise = flows.pop(src, None)
         if promise is not None:
@@ -194,3 +191,109 @@ class FlowList:
             flow = self.virtual.get(name)
             if flow is not None:
                 yield flow, before_s
+
+
+# Earliest Start Time (IV-C.4) --------------------------------------------------------------------
+class Start(NamedTuple):
+    """A server, and when a task could start there."""
+
+    server: int
+    from_now_s: float
+
+
+class Predecessors(NamedTuple):
+    """The precedent tasks T of a task; all [tasks]."""
+
+    servers: Numbers  #: m_u
+    completed_s: Floats  #: c_u, from now
+
+
+class EarliestStart:
+    """Chooses the server that can start a task first; None if none can.  Times count from now."""
+
+    def __init__(self, switches: Switches, servers: Servers) -> None:
+        self._switches = switches
+        self._servers = servers
+
+    def anywhere(self, usable: Bools, now_s: float, execution_s: float = 0.0) -> Start | None:
+        """For a task without predecessors: an idle server, or the one with the least workload."""
+        return _first(self._servers.starts_s(0.0, now_s, execution_s), usable, ())
+
+    def of_one(
+        self,
+        at: Sequence[int],
+        size_bytes: float,
+        usable: Bools,
+        now_s: float,
+        execution_s: float = 0.0,
+    ) -> Start | None:
+        """Equation (7): for a task whose only predecessor has ended.
+
+        ``at``: the servers where that has left its data, any of which can send it;
+        ``execution_s``: C of the task.
+        """
+        tran_s = self.transmission_s(at, size_bytes)
+        start_s = self._servers.starts_s(tran_s, now_s, execution_s)
+        return _first(start_s, usable, at)
+
+    def source(self, at: Sequence[int], to: int) -> int:
+        """Which of some servers sends data to another: the nearest one, by which (7) counts.
+
+        Of equally near ones, the first.
+        """
+        rack, free = self._servers.rack, self._switches.free()
+        return max(at, key=lambda server: float(free[rack[server], rack[to]]))
+
+    def of_several(
+        self,
+        tasks: Predecessors,
+        sizes_bytes: Floats,
+        usable: Bools,
+        now_s: float,
+        bandwidth: Floats,
+        execution_s: float = 0.0,
+    ) -> Start | None:
+        """Equations (9) and (10): for a task whose predecessors' servers are known.
+
+        ``sizes_bytes``: D of the edge from each of them; ``bandwidth`` [racks, racks] in bytes/s.
+        """
+        # O(tasks x racks + servers), and not tasks x servers: over the network, all servers of a
+        # rack are reached alike.
+        rack, order = self._servers.rack, np.argsort(tasks.servers, kind="stable")
+        servers, begins = np.unique(tasks.servers[order], return_index=True)
+        completed_s, sizes = tasks.completed_s[order], sizes_bytes[order]
+        ways = bandwidth[rack[servers]]
+        of_task = np.repeat(np.arange(len(servers)), np.diff(np.append(begins, len(order))))
+        arrive_s = completed_s[:, None] + transmission_s(sizes[:, None], ways[of_task])
+        by_server = np.maximum.reduceat(arrive_s, begins, axis=0)  # [server of some, rack]
+        there_s = np.maximum.reduceat(completed_s, begins)  # [server of some]: nothing is sent
+        latest, second_s = by_server.argmax(axis=0), np.full(by_server.shape[1], -np.inf)
+        if len(by_server) > 1:
+            second_s = np.partition(by_server, -2, axis=0)[-2]
+        latest_s = by_server.max(axis=0)
+        start_s = latest_s[rack]
+        near, own = rack[servers], np.arange(len(servers))
+        others_s = np.where(latest[near] == own, second_s[near], latest_s[near])
+        start_s[servers] = np.maximum(others_s, there_s)
+        start_s = self._servers.starts_s(start_s, now_s, execution_s)
+        return _first(start_s, usable, servers.tolist())
+
+    def transmission_s(self, at: Sequence[int], size_bytes: float) -> Floats:
+        """t_TRAN from the nearest of some servers to each one [servers]."""
+        rack, free = self._servers.rack, self._switches.free()
+        found = np.full(len(rack), np.inf)
+        for server in at:
+            tran_s = transmission_s(size_bytes, free[rack[server]])
+            found = np.minimum(found, tran_s[rack])
+        found[list(at)] = 0.0
+        return found
+
+
+def _first(start_s: Floats, usable: Bools, own: Sequence[int]) -> Start | None:
+    """The server with the earliest start; of equal ones, one of ``own``, then the first."""
+    start_s = np.where(usable, start_s, np.inf)
+    server = int(start_s.argmin())
+    earliest_s = float(start_s[server])
+    if earliest_s == np.inf:
+        return None
+    return Start(min((s for s in own if start_s[s] == earliest_s), default=server), earliest_s)

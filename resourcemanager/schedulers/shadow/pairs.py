@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
@@ -31,8 +31,14 @@ from railyard.resourcemanager.interface.views import (
     StageView,
     TaskView,
 )
-from railyard.resourcemanager.schedulers.shadow.algorithms import Duplicate
 from railyard.resourcemanager.schedulers.shared.sites import racks_with_slots
+
+
+class Duplicate(NamedTuple):
+    """A map of one rack gets a duplicate in another; by their numbers."""
+
+    heavy: int
+    light: int
 
 
 @dataclass(eq=False)
@@ -112,7 +118,6 @@ class Pairs(CopyPolicy):
 
     # Duplicates ----------------------------------------------------------------------------------
     def is_duplicated(self, task: TaskView) -> bool:
-        """Whether a task has, or had, a duplicate."""
         return task.id in self._duplicated
 
     def _is_run_twice(self, task: TaskView) -> bool:
@@ -133,7 +138,6 @@ class Pairs(CopyPolicy):
         return self.proposals()
 
     def proposals(self) -> Iterable[Proposal]:
-        """Outputs that were chosen, and duplicates for which there are slots."""
         last, self._last = self._last, {}
         touched, self._touched = self._touched, {}
         for wave in touched.values():
@@ -174,7 +178,6 @@ class Pairs(CopyPolicy):
         return maps
 
     def _launch(self, wave: Wave) -> Iterable[Proposal]:
-        """Launch the wanted duplicates for which there are slots."""
         if not wave.wanted or not self.cluster.free:
             return
         if wave.originals_ended:
@@ -185,11 +188,11 @@ class Pairs(CopyPolicy):
         for node in self.cluster.free_nodes():
             nodes.setdefault(node.rack, []).append(node)
         waiting = []
-        for heavy, light in wave.wanted:
-            from_rack, rack = wave.racks[heavy], wave.racks[light]
+        for each in wave.wanted:
+            from_rack, rack = wave.racks[each.heavy], wave.racks[each.light]
             free = [node for node in nodes.get(rack, ()) if node.free]
             if not free:
-                waiting.append(Duplicate(heavy, light))
+                waiting.append(each)
                 continue
             here = candidates.get(from_rack, [])
             if not here:
@@ -197,10 +200,17 @@ class Pairs(CopyPolicy):
             task, replaces = self.original(here, rack)
             found = _node_for_copy(task, free)
             if found is None:
-                waiting.append(Duplicate(heavy, light))
+                waiting.append(each)
                 continue
             here.remove(task)
-            yield from self._duplicate(wave, task, found, replaces=replaces)
+            (original,) = task.live
+            self._duplicated[task.id] = None
+            why = f"a duplicate for {rack}, of a map in {from_rack}"
+            yield Copy(task, found.id, instead_of=original if replaces else None, why=why)
+            duplicate = task.live[-1]
+            wave.pairs[task.id] = Pair(task, original, duplicate, replaces, replaces)
+            wave.duplicates.append(duplicate)
+            self._started += 1
         wave.wanted = waiting
 
     def _candidates(self, wave: Wave) -> dict[RackId, list[TaskView]]:
@@ -212,19 +222,6 @@ class Pairs(CopyPolicy):
                 if not attempt.killing and not self.is_duplicated(task):
                     found.setdefault(attempt.node.rack, []).append(task)
         return found
-
-    def _duplicate(
-        self, wave: Wave, task: TaskView, node: SlotView, *, replaces: bool
-    ) -> Iterable[Proposal]:
-        (original,) = task.live
-        self._duplicated[task.id] = None
-        instead_of = original if replaces else None
-        why = f"a duplicate for {node.rack}, of a map in {original.node.rack}"
-        yield Copy(task, node.id, instead_of=instead_of, why=why)
-        duplicate = task.live[-1]
-        wave.pairs[task.id] = Pair(task, original, duplicate, chosen=replaces, replaces=replaces)
-        wave.duplicates.append(duplicate)
-        self._started += 1
 
     # What happens --------------------------------------------------------------------------------
     def attempt_launched(self, attempt: AttemptView) -> None:

@@ -13,7 +13,6 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 
 from railyard.cluster.ids import NodeId, RackId
-from railyard.cluster.messages import Split
 from railyard.resourcemanager.interface.decisions import MoveInput
 from railyard.resourcemanager.interface.policies import NoConfig, Policy
 from railyard.resourcemanager.interface.views import BlockView, ClusterView, SlotView, StageView
@@ -68,16 +67,13 @@ class BlockMoves(Policy):
         self._tries.clear()
 
     def drop(self, keys: Iterable[BlockKey]) -> None:
-        """Nobody wants these blocks any more."""
         for key in keys:
             self._settle(key)
 
     def is_pending(self, key: BlockKey) -> bool:
-        """Whether a block is wanted at a site and may still come."""
         return key in self._wanted
 
     def totals(self) -> Mapping[str, float]:
-        """For the figures of whoever wants moves."""
         return {"blocks_moved": self._moved, "blocks_moved_bytes": self._moved_bytes}
 
     # What is known of blocks ---------------------------------------------------------------------
@@ -88,7 +84,6 @@ class BlockMoves(Policy):
         return blocks[number] if number < len(blocks) else None
 
     def is_at(self, block: BlockView, site: RackId) -> bool:
-        """Whether a living node of a site has the block."""
         return any(node.rack == site for node in nodes_alive(self.cluster, block.nodes))
 
     def _holder(self, block: BlockView) -> NodeId | None:
@@ -154,7 +149,6 @@ class BlockMoves(Policy):
             self._queues.setdefault(node, {}).setdefault(job, deque()).append(key)
 
     def _settle(self, key: BlockKey) -> None:
-        """Stop waiting for a block."""
         self._wanted.pop(key, None)
         self._retries.pop(key, None)
         self._tries.pop(key, None)
@@ -198,14 +192,9 @@ def blocks_read(cluster: ClusterView, stage: StageView) -> dict[BlockKey, None]:
             if split.path not in offsets:
                 blocks = cluster.data.get(split.path, ())
                 offsets[split.path] = [block.stored_offset for block in blocks]
-            found.update(dict.fromkeys(_blocks_of(split, offsets[split.path])))
+            of_file = offsets[split.path]
+            last_byte = split.stored_offset + max(0, split.stored_length - 1)
+            first = max(0, bisect_right(of_file, split.stored_offset) - 1)
+            for number in range(first, bisect_right(of_file, last_byte)):
+                found[split.path, number] = None
     return found
-
-
-def _blocks_of(split: Split, offsets: list[int]) -> Iterator[BlockKey]:
-    """The blocks of a file in which a split lies."""
-    if offsets:
-        last_byte = split.stored_offset + max(0, split.stored_length - 1)
-        first = max(0, bisect_right(offsets, split.stored_offset) - 1)
-        for number in range(first, bisect_right(offsets, last_byte)):
-            yield split.path, number

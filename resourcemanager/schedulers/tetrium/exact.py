@@ -79,10 +79,7 @@ def loosest_s(table: Floats) -> float:
 
 @njit(cache=True)
 def local_share(
-    table: Floats,
-    order: Numbers,
-    bounds: tuple[Floats, Floats, Floats, Floats],
-    load: float,
+    table: Floats, order: Numbers, bounds: tuple[Floats, Floats, Floats, Floats], load: float
 ) -> tuple[float, float, float]:
     """The largest share of all bytes that can be read where it lies, at T and w = ``load``.
 
@@ -242,10 +239,7 @@ def _first_s(table: Floats, order: Numbers, local: float, load: float) -> float:
     for _ in range(_STEPS_MAX):
         bounds = bounds_at(table, time_s)
         low, high, falls, rises = bounds
-        step_s = max(
-            _step(low.sum() - 1.0, falls.sum()),
-            _step(1.0 - high.sum(), rises.sum()),
-        )
+        step_s = max(_step(low.sum() - 1.0, falls.sum()), _step(1.0 - high.sum(), rises.sum()))
         for site in range(len(low)):
             step_s = max(step_s, _step(low[site] - high[site], falls[site] + rises[site]))
         if step_s == 0:

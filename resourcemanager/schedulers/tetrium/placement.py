@@ -107,21 +107,22 @@ def divided(these: Floats | float, by: Floats | Numbers, none: Floats | float = 
     return found
 
 
+def time_s(amounts: Floats, rates: Floats | Numbers) -> Floats:
+    """How long these amounts take at these rates [sites]: 0 for nothing, inf without a rate."""
+    return divided(amounts, rates, np.where(amounts > 0, np.inf, 0.0))
+
+
 def network_s(sent: Floats, fetched: Floats, sites: Sites) -> float:
     """Seconds of the busiest link, for bytes that leave and reach each site [sites]."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        up = np.where(sent > 0, sent / sites.up_bytes_per_s, 0.0)
-        down = np.where(fetched > 0, fetched / sites.down_bytes_per_s, 0.0)
-    return float(max(up.max(), down.max()))
+    up_s, down_s = time_s(sent, sites.up_bytes_per_s), time_s(fetched, sites.down_bytes_per_s)
+    return float(max(up_s.max(), down_s.max()))
 
 
 def compute_s(shares: Floats, stage: Stage, sites: Sites) -> float:
     """Seconds of the busiest site's waves, one at least; more are not rounded up."""
     if stage.work_s <= 0:
         return 0.0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        loads = np.where(shares > 0, shares / sites.slots, 0.0)
-    return max(stage.task_s, float(stage.work_s * loads.max()))
+    return max(stage.task_s, float(stage.work_s * time_s(shares, sites.slots).max()))
 
 
 # Whole tasks --------------------------------------------------------------------------------------

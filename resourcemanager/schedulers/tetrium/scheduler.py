@@ -2,8 +2,7 @@
 
 Source: Hung et al., "Wide-Area Analytics with Multiple Resources", EuroSys 2018: here is section
 4.1 with 5's batches of slots, and 4.4, fairness against response time.  Of the others, 3.1, 3.2,
-4.2 and 4.3 are in ``placement``, 3.3 and 5's local slots in ``sitetasks``, 3.4 in ``stageplans``.
-A site is a rack.
+4.2 and 4.3 are in ``placement``, 3.3, 3.4 and 5's local slots in ``stageplans``.  A site is a rack.
 
 Left open there, chosen here:
 
@@ -46,8 +45,13 @@ from railyard.resourcemanager.interface.views import (
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.resourcemanager.schedulers.iridium import IridiumData, IridiumTasks
 from railyard.resourcemanager.schedulers.shared.sites import SiteView
-from railyard.resourcemanager.schedulers.tetrium.sitetasks import Remaining, TetriumConfig
-from railyard.resourcemanager.schedulers.tetrium.stageplans import LOSSES_S, StagePlans
+from railyard.resourcemanager.schedulers.tetrium.stageplans import (
+    LOSSES_S,
+    Launches,
+    Remaining,
+    StagePlans,
+    TetriumConfig,
+)
 
 #: "recently finished tasks" (5)
 _RECENT = 50
@@ -62,7 +66,7 @@ class Instances(Policy):
     """
 
     Config = TetriumConfig
-    section = TetriumConfig.section
+    section = "tetrium"
     uses_forecasts = True
 
     def __init__(self, config: TetriumConfig, cluster: ClusterView) -> None:
@@ -75,6 +79,9 @@ class Instances(Policy):
         self._due_s: float | None = None  #: when the next instance is
         self._recent_s: deque[float] = deque(maxlen=_RECENT)  #: durations of tasks
 
+    def _in_order(self, jobs: Iterable[JobView], free: Numbers) -> Iterable[JobView]:
+        return by_remaining_time(jobs, self._plans, free, self._config.remaining)
+
     def _begins(self) -> bool:
         """Whether an instance is due; it counts as begun then."""
         if self._due_s is None or self.cluster.now_s < self._due_s or not self._wanting:
@@ -82,11 +89,8 @@ class Instances(Policy):
         self._due_s = None
         return True
 
-    def _at_once(self) -> None:
-        """Let the next instance be now."""
-        self._at_most_in(0.0)
-
     def _at_most_in(self, seconds: float) -> None:
+        """Let the next instance be no later than in so many seconds."""
         due_s = self.cluster.now_s + seconds
         self._due_s = due_s if self._due_s is None else min(self._due_s, due_s)
 
@@ -97,7 +101,7 @@ class Instances(Policy):
 
     def job_wants(self, job: JobView) -> None:
         self._wanting[job.id] = job
-        self._at_once()
+        self._at_most_in(0.0)
 
     def job_rests(self, job: JobView) -> None:
         self._wanting.pop(job.id, None)
@@ -109,10 +113,10 @@ class Instances(Policy):
         self._at_most_in(self._config.batch * recent_s)
 
     def node_joined(self, node: SlotView) -> None:
-        self._at_once()
+        self._at_most_in(0.0)
 
     def slots_changed(self, node: SlotView, before: int) -> None:
-        self._at_once()
+        self._at_most_in(0.0)
 
 
 # Whose turn it is (4.1) ---------------------------------------------------------------------------
@@ -148,9 +152,7 @@ class RemainingTimeOrder(Instances, OrderPolicy):
 
     def reconsider(self) -> Iterable[JobView]:
         if self._begins():
-            wanting = self._wanting.values()
-            free = self._sites.free()
-            ordered = by_remaining_time(wanting, self._plans, free, self._config.remaining)
+            ordered = self._in_order(self._wanting.values(), self._sites.free())
             self._place = {job.id: place for place, job in enumerate(ordered)}
         return ()
 
@@ -204,10 +206,6 @@ class FairParts:
 
 
 # The scheduler ------------------------------------------------------------------------------------
-#: {site: the tasks that start there}
-_Launches = dict[int, deque[TaskView]]
-
-
 class TetriumTasks(Instances, TaskPolicy):
     """Answers "tasks": at each instance, those that a job's plans have for the slots that are free.
 
@@ -217,7 +215,7 @@ class TetriumTasks(Instances, TaskPolicy):
     def __init__(self, config: TetriumConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
         #: what may start of each job, until the next event
-        self._launches: dict[JobId, _Launches] = {}
+        self._launches: dict[JobId, Launches] = {}
 
     # The scheduling instance (4.1) ---------------------------------------------------------------
     def reconsider(self) -> Iterable[JobView]:
@@ -230,19 +228,18 @@ class TetriumTasks(Instances, TaskPolicy):
         return [self._wanting[job] for job in self._launches]
 
     def _schedule(self, free: Numbers) -> None:
-        """Choose tasks for the free slots [sites]."""
         for job in self._wanting.values():
             self._choose(job, free.copy(), int(free.sum()))
 
     def _choose(self, job: JobView, free: Numbers, cap: int) -> None:
         """Choose this job's tasks, ``cap`` at most; their slots are free no more."""
-        found: _Launches = {}
+        found: Launches = {}
         count = 0
         for stage in job.stages.values():
             if stage.pending.count and stage.open and count < cap:
                 usable = np.minimum(free, self._sites.free(job.avoid)) if job.avoid else free
                 for site, chosen in self._plans.launches(stage, usable, cap - count).items():
-                    found.setdefault(site, deque()).extend(chosen)
+                    found.setdefault(site, []).extend(chosen)
                     free[site] -= len(chosen)
                     count += len(chosen)
         if found:
@@ -263,7 +260,7 @@ class TetriumTasks(Instances, TaskPolicy):
         return "" if planned is None else f"tasks planned at sites: {self._sites.counted(planned)}"
 
     def figures(self) -> Mapping[str, float]:
-        return {"stages_beyond_wan_budget": self._plans.beyond_budget}
+        return {"stages_beyond_wan_budget": len(self._plans.beyond_budget)}
 
     # Capacity (4.2) ------------------------------------------------------------------------------
     def node_lost(self, node: SlotView) -> None:
@@ -279,7 +276,7 @@ class TetriumTasks(Instances, TaskPolicy):
         if lost:
             self._capacity_lost()
         elif gained:  # what was cut off may be read again
-            self._at_once()
+            self._at_most_in(0.0)
 
     def _capacity_lost(self) -> None:
         """Stages that were assigned to sites are assigned anew, at ``k_sites`` of them."""
@@ -293,7 +290,10 @@ class Tetrium(OrderPolicy, TetriumTasks):
     def _schedule(self, free: Numbers) -> None:
         """Give slots to the job with the least remaining time, then the next, as there are any."""
         wanting, epsilon = self._wanting, self._config.epsilon
-        claims = {job.id: Claim(job.held, _pending(job)) for job in wanting.values()}
+        claims = {
+            job.id: Claim(job.held, sum([s.pending.count for s in job.stages.values() if s.open]))
+            for job in wanting.values()
+        }
         parts = FairParts(epsilon, self.cluster.slots, self.cluster.held, claims)
         lacking = [wanting[job] for job in parts.lacking]
         others = [job for job in wanting.values() if job.id not in parts.lacking]
@@ -301,9 +301,6 @@ class Tetrium(OrderPolicy, TetriumTasks):
             if not free.any():
                 break
             self._choose(job, free, parts.cap(job.id, int(free.sum())))
-
-    def _in_order(self, jobs: Iterable[JobView], free: Numbers) -> Iterable[JobView]:
-        return by_remaining_time(jobs, self._plans, free, self._config.remaining)
 
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         site = self._sites.number[slot.rack]
@@ -316,10 +313,6 @@ class Tetrium(OrderPolicy, TetriumTasks):
         if job.id in self._launches:
             return "it got slots at this instance"
         return "no slot for it at the last instance"
-
-
-def _pending(job: JobView) -> int:
-    return sum([stage.pending.count for stage in job.stages.values() if stage.open])
 
 
 _FIG_8 = "Hung et al., EuroSys 2018, Fig. 8"

@@ -23,9 +23,8 @@ from railyard.dfs.messages import MoveReplica, OnceOnly, RegisterAgain, Replicat
 from railyard.dfs.namenode.core import NameNode
 from railyard.oracles.faults.daemons import DaemonDown, DaemonStopped, Mailbox
 from railyard.oracles.faults.memoryjournal import MemoryJournal
-from railyard.simulator.blockstore import BlockStore, OnMoved
+from railyard.simulator.blockstore import BlockStore, FileWrite, OnMoved
 from railyard.simulator.clock import EventHeap
-from railyard.simulator.filewrite import FileWrite
 from railyard.simulator.network import SimulatedNetwork
 
 

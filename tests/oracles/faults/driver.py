@@ -84,9 +84,9 @@ def _seen(core: Core) -> tuple[Any, ...]:
             for node in state.nodes.values()
         ],
         [_job(job) for job in (*state.jobs.values(), *state.draining.values())],
-        [_attempt(each) for each in (*state.attempts.values(), *state.reserved.values())],
-        [fetch.start_order for fetch in core.fetches.values()],
-        core.open_coflows,
+        [_attempt(core, each) for each in (*state.attempts.values(), *state.reserved.values())],
+        [fetch.start_order for fetch in core.shuffle.fetches.values()],
+        core.shuffle.open_coflows,
         core.moves,
         state.random.getstate(),
     )
@@ -97,8 +97,9 @@ def _job(job: Job) -> tuple[Any, ...]:
     return job.id, job.state, job.held, tasks
 
 
-def _attempt(attempt: Attempt) -> tuple[Any, ...]:
-    missing = None if attempt.reader is None else attempt.reader.missing
+def _attempt(core: Core, attempt: Attempt) -> tuple[Any, ...]:
+    shuffle, reader = core.shuffle.stages.get(attempt.task.stage.id), attempt.reader
+    missing = None if shuffle is None or reader is None else shuffle.missing(reader)
     return attempt.id, attempt.state, attempt.node.id, attempt.killing, attempt.progress, missing
 
 

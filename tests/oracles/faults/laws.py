@@ -337,7 +337,7 @@ class Laws:
         run = self._run
         check_core(run.core)
         state = run.core.state
-        if state.free != state.slots or run.core.fetches or state.jobs:
+        if state.free != state.slots or run.core.shuffle.fetches or state.jobs:
             raise InvariantError(f"{state.slots - state.free} slots are held at the end")
         self._check_bytes()
         if len(run.core.records) != len(self._jobs.jobs):

@@ -9,6 +9,7 @@ from railyard.dfs.namenode.journal import (
     AnswerChange,
     Change,
     Inode,
+    Journal,
     Loaded,
     Note,
     OpenBlockChange,
@@ -17,7 +18,7 @@ from railyard.dfs.namenode.journal import (
 )
 
 
-class MemoryJournal:
+class MemoryJournal(Journal):
     """Keeps all that is committed or noted, as long as the process lives."""
 
     def __init__(self) -> None:

@@ -507,11 +507,11 @@ class FaultyLinkWatch(LinkWatch):
             return
         if request != self._requests:
             return  # the ResourceManager that made it is dead
-        self._observed = ObservedLinks(self._network.fabric.network, self._change)
+        self._observed = ObservedLinks(self._network.fabric.network, self._config.change)
         self._observed.look(self._network.fabric)
         links = self._observed.all()
         changed = {name: link for name, link in links.items() if known.get(name) != link}
-        self._not_before_s = self._heap.now_s + self._period_s
+        self._not_before_s = self._heap.now_s + self._config.period_s
         if changed:
             self._report(LinksObserved(links=changed))
 

@@ -16,7 +16,7 @@ import msgspec
 from railyard.cluster.messages import AttemptSucceeded, FetchOutput, LaunchAttempt
 from railyard.cluster.messaging.wire import Message
 from railyard.dfs.namenode.blockmap import BlockMap
-from railyard.netemu.fabric.fabric import Fabric, Order, TakeUpFlow
+from railyard.netemu.fabric.fabric import Fabric, Order, StartFlows
 from railyard.netemu.messages import SetCapacity
 from railyard.oracles.faults import simulation as settling
 from railyard.oracles.faults.driver import RestartableDriver
@@ -25,7 +25,7 @@ from railyard.oracles.faults.workers import FaultyWorkers
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.interface.events import JobCommitFailed
-from railyard.simulator.nodemanagers import NodeManagers
+from railyard.simulator.workers import NodeManagers
 
 Patch = tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]]
 
@@ -44,8 +44,8 @@ def _double_grant(handle: Callable[..., Any]) -> Callable[..., Any]:
     """A network that was restarted grants what a flow had sent before once more."""
 
     def handled(self: Fabric, order: Order | None, now_s: float) -> Any:
-        if isinstance(order, TakeUpFlow):
-            order = TakeUpFlow(order.flow, 0)
+        if isinstance(order, StartFlows):
+            order = StartFlows(order.flows)
         return handle(self, order, now_s)
 
     return handled

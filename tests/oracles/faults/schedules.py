@@ -424,6 +424,6 @@ def _options(recipe: Recipe, seed: int) -> dict[str, Option]:
     """
     known = option_names(recipe) if seed % 2 else ()
     options = {name: value for name, value in _TRIED.items() if name in known}
-    if Speculation in recipe.with_settings() and not seed % 3:
+    if Speculation in recipe.with_settings and not seed % 3:
         options |= {"speculation.on": True, "speculation.after_s": 1.0, "speculation.cap": 0.3}
     return options

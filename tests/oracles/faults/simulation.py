@@ -69,9 +69,9 @@ from railyard.resourcemanager.interface.commands import CloseCoflow, EndJob, Ope
 from railyard.simulator.blockstore import OnMoved
 from railyard.simulator.clock import EventHeap, EventPriority
 from railyard.simulator.faults import Faults
-from railyard.simulator.nodemanagers import NodeManagers, flow_of
 from railyard.simulator.simulation import Simulation
 from railyard.simulator.submissions import Submissions
+from railyard.simulator.workers import NodeManagers, flow_of
 
 #: How long a NodeManager waits before it registers again with one that does not answer.
 _AGAIN_S = 0.1
@@ -79,9 +79,9 @@ _AGAIN_S = 0.1
 
 def resume_network(core: Core, workers: FaultyWorkers) -> None:
     """Send a successor what is open, as ``resourcemanager.process.network`` does."""
-    orders = [fetch.start_order for fetch in core.fetches.values()]
+    orders = [fetch.start_order for fetch in core.shuffle.fetches.values()]
     flows = [flow_of(order) for order in orders if order.src != order.dst]
-    workers.network.resume(core.open_coflows, flows)
+    workers.network.resume(core.shuffle.open_coflows, flows)
     workers.open_all(orders)
 
 
@@ -194,8 +194,8 @@ class Settling:
 
     def _settle_network(self, core: Core) -> None:
         """Close what jobs have in the network that should not be there, and open coflows."""
-        network, wanted = self._workers.network, core.open_coflows
-        fetches, there = core.fetches, network.coflows()
+        network, wanted = self._workers.network, core.shuffle.open_coflows
+        fetches, there = core.shuffle.fetches, network.coflows()
         for coflow in there:
             if coflow not in wanted:
                 network.close_coflow(coflow)
@@ -230,7 +230,7 @@ class Settling:
         differences = settle_with(driver.core, self._workers.holds(rack))
         for order in differences.orders:
             if isinstance(order, FetchOutput):
-                driver.carry_out(driver.core.fetches[order.flow].start_order)
+                driver.carry_out(driver.core.shuffle.fetches[order.flow].start_order)
             elif isinstance(order, LaunchAttempt | BeginAttempt | KillAttempt | CancelFlow):
                 driver.carry_out(order)
         driver.feed_all(differences.events)

@@ -28,8 +28,7 @@ from railyard.cluster.messages import (
 from railyard.oracles.faults.blockstore import FaultyBlockStore, FaultyWrite
 from railyard.oracles.faults.network import FaultyNetwork
 from railyard.simulator.network import OnEnd
-from railyard.simulator.nodemanagers import Fetch, NodeManagers
-from railyard.simulator.workers import SimulatedAttempt
+from railyard.simulator.workers import Fetch, NodeManagers, SimulatedAttempt
 
 
 class MapOutputs:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from railyard.cluster.errors import UsageError
-from railyard.cluster.ids import NodeId, RackId, TaskId, rack_of
+from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.resourcemanager.interface.commands import PlaceData
 from railyard.resourcemanager.interface.events import DataAnnounced, JobsPredicted
 from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob, StageForecast
@@ -166,7 +166,7 @@ def test_a_slot_goes_to_the_job_with_the_highest_priority_in_that_rack(tmp_path:
     run = c.run(until_s=6.0)
     later = {(task.split(".")[0], rack_of(NodeId(n))) for task, n, at in run.placements if at > 1}
     assert later == {("j2", "r0"), ("j1", "r1"), ("j9", "r2")}
-    assert "2 planned jobs before it" in c.core.explain(TaskId("j0.m99"), 6.0)
+    assert "2 planned jobs before it" in c.explain("j0.m99", 6.0)
 
 
 def test_an_ad_hoc_job_has_its_place_in_the_line_and_planned_ones_fill_theirs_by_priority(

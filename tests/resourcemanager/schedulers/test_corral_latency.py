@@ -27,7 +27,6 @@ from railyard.resourcemanager.schedulers.corral.latency import (
     map_s,
     predict,
     predicted_profiles,
-    record,
     reduce_s,
     shuffle_s,
     stage_s,
@@ -117,8 +116,8 @@ def test_a_job_that_was_rewritten_is_predicted_from_its_new_runs():
 
 def test_runs_are_kept_in_a_file(tmp_path):
     runs = [run(0, 10.0), run(1, 20.5)]
-    for each in runs:
-        record(each, tmp_path / "runs.jsonl")
+    lines = [msgspec.json.encode(each) for each in runs]
+    (tmp_path / "runs.jsonl").write_bytes(b"\n".join(lines))
     assert load_runs(tmp_path / "runs.jsonl") == runs
 
 
@@ -131,9 +130,8 @@ def test_runs_are_kept_in_a_file(tmp_path):
     ],
 )
 def test_a_wrong_line_is_named(tmp_path, line, words):
-    record(run(0, 10.0), tmp_path / "runs.jsonl")
-    with open(tmp_path / "runs.jsonl", "a", encoding="utf-8") as file:
-        file.write(line + "\n")
+    right = msgspec.json.encode(run(0, 10.0))
+    (tmp_path / "runs.jsonl").write_bytes(right + b"\n" + line.encode())
     with pytest.raises(UsageError, match=rf"runs.jsonl:2: .*{words}"):
         load_runs(tmp_path / "runs.jsonl")
 

@@ -14,29 +14,28 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import rack_id
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
-from railyard.resourcemanager.schedulers.corral.heuristics import (
-    Path,
-    Problem,
-    Scenario,
-    allocations,
-    plain_provisioning,
-    prioritize,
-    quick_provisioning,
-)
 from railyard.resourcemanager.schedulers.corral.latency import (
     JobProfile,
     RackCluster,
     StageProfile,
     predicted_profiles,
 )
-from railyard.resourcemanager.schedulers.corral.lowerbounds import lp_batch, online_bound
 from railyard.resourcemanager.schedulers.corral.planner import (
+    AllocationPath,
     Plan,
     PlannedJob,
+    Problem,
+    Scenario,
+    allocations,
     as_toml,
     load_plan,
+    lp_batch,
+    online_bound,
+    plain_provisioning,
     plan,
+    prioritize,
     problem_of,
+    quick_provisioning,
     save_plan,
 )
 
@@ -81,7 +80,7 @@ def problems(draw, jobs_max: int = 9, racks_max: int = 6) -> Problem:
 @given(problems())
 @settings(max_examples=150)
 def test_the_path_is_the_plain_one(given_problem):
-    path = Path(given_problem)
+    path = AllocationPath(given_problem)
     plain = [widths.tolist() for widths in allocations(given_problem)]
     assert len(path) == len(plain) == given_problem.jobs * (given_problem.racks - 1) + 1
     assert [path.widths(number).tolist() for number in range(len(path))] == plain

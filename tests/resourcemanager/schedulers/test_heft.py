@@ -49,7 +49,7 @@ def test_the_upward_rank_is_the_longest_path_to_the_end():
     c = tiny_cluster(nodes=2, scheduler="heft", flow_s=1.0)
     submit(c)
     stages = c.core.state.jobs["j0"].stages
-    ranks = {name: policy(c).allocations.graphs.longest_s(stages[name]) for name in "abcd"}
+    ranks = {name: policy(c).graphs.longest_s[stages[name].id] for name in "abcd"}
     assert ranks == pytest.approx({"d": 1.0, "c": 3 + 1 + 1, "b": 4 + 1 + 1, "a": 3 + 1 + 6})
 
 

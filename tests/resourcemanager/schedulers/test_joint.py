@@ -92,7 +92,7 @@ def test_a_task_has_a_server_once_those_of_its_predecessors_are_known(scheduler,
 def state_of(c: TinyCluster, task: Any) -> str:
     """Which of the five states of Fig. 5 a task is in."""
     begun = {"running": "in execution", "kept": "completed", "done": "completed"}
-    entry = policy(c).controller.servers.tasks.get(task.id)
+    entry = policy(c).servers.tasks.get(task.id)
     return begun.get(task.state) or (entry.state if entry else "unscheduled")
 
 
@@ -224,7 +224,7 @@ def test_no_task_moves_after_it_has_started_and_a_run_replays(tmp_path: Path):
     joint = run.core.state.policies.tasks
     assert isinstance(joint, Joint)
     assert joint.figures()["pre_scheduled"] > 0
-    left = joint.controller
+    left = joint
     assert (left.flows.real, left.flows.virtual, left.servers.tasks) == ({}, {}, {})
 
 

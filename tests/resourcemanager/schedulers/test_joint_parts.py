@@ -15,15 +15,9 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import Links, RackShape, SwitchTree
 from railyard.netemu.model.network import LinkState, Network, links_as_stated
-from railyard.resourcemanager.schedulers.joint.allocations import mean_capacity
-from railyard.resourcemanager.schedulers.joint.controller import (
-    EarliestStart,
-    JointConfig,
-    Predecessors,
-)
-from railyard.resourcemanager.schedulers.joint.scheduler import Dispatcher
-from railyard.resourcemanager.schedulers.joint.servers import QueuedTask, Servers
-from railyard.resourcemanager.schedulers.joint.switches import Switches
+from railyard.resourcemanager.schedulers.joint.scheduler import Dispatcher, JointConfig
+from railyard.resourcemanager.schedulers.joint.servers import QueuedTask, Servers, mean_capacity
+from railyard.resourcemanager.schedulers.joint.switches import EarliestStart, Predecessors, Switches
 from tests.harness import tiny_cluster
 
 GB = 1e9

@@ -34,7 +34,7 @@ def test_job_holds_out_for_its_data_then_settles_for_the_rack():
     c.submit("j0", input="in")
     assert c.run(until_s=4.9).placements == []
     assert c.why_waiting("j0.m0") == "only a rack-local slot is free"
-    assert c.core.explain("j0.m0", 4.9) == (
+    assert c.explain("j0.m0", 4.9) == (
         "j0.m0 pending 4.9 s: order: 0 jobs ahead (holds 0 of 1 slots); "
         "tasks: only a rack-local slot is free, until 5.0 s"
     )

@@ -17,7 +17,7 @@ from railyard.netemu.model.network import LinkState
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.resourcemanager.schedulers.tetrium.scheduler import Claim, FairParts
-from railyard.resourcemanager.schedulers.tetrium.sitetasks import (
+from railyard.resourcemanager.schedulers.tetrium.stageplans import (
     MapTasks,
     TetriumConfig,
     reduces_in_order,
@@ -249,7 +249,7 @@ def test_settings_that_cannot_be(option, value, right):
 )
 def test_variants_are_the_same_scheduler_with_other_settings(name):
     recipe, variant = recipe_named("tetrium"), recipe_named(f"tetrium:{name}")
-    assert variant.classes() == recipe.classes()
+    assert variant.classes == recipe.classes
     assert dict(variant.settings) != dict(recipe.settings)
 
 
@@ -342,7 +342,7 @@ def sites_of(chosen):
 
 def choose(tasks, planned, given, **settings):
     config = TetriumConfig(**settings)
-    return tasks.choose(np.array(planned), np.array(given), LINKS, config)
+    return tasks.choose(np.array(planned), np.array(given), LINKS, config, {})
 
 
 def test_remote_maps_first_from_the_slowest_uplink_one_of_each_site_in_turn():

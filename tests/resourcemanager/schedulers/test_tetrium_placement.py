@@ -31,7 +31,7 @@ from railyard.resourcemanager.schedulers.tetrium.placement import (
     tasks_between,
     whole_tasks,
 )
-from railyard.resourcemanager.schedulers.tetrium.sitetasks import MapTasks
+from railyard.resourcemanager.schedulers.tetrium.stageplans import MapTasks
 
 GB = 1e9
 #: Fig. 4
