@@ -392,8 +392,6 @@ def simulate(request: RunRequest) -> int:
         return 0
     several = len(request.schedulers) > 1 or len(request.flow_schedulers) > 1
     if several or request.seeds is not None or request.on is not None:
-        from railyard.cli.commands.runs import carry_out
-
         return 0 if carry_out(request).ok else 1
     from railyard.api.studies import simulated
     from railyard.runs.summary import require_figures
