@@ -23,14 +23,14 @@ from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.interface.decisions import Place
 from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput
 from railyard.resourcemanager.schedulers import recipe_named
-from railyard.resourcemanager.schedulers.co_scheduler.dataguideline import (
-    Hybrid,
+from railyard.resourcemanager.schedulers.co_scheduler.guidelines import (
     ShuffleForecast,
     data_guideline,
     recurring_guideline,
     replica_racks,
 )
 from railyard.resourcemanager.schedulers.co_scheduler.reduceschedule import (
+    Hybrid,
     ReleaseTimes,
     best_schedule,
     explore_schedule,

@@ -76,10 +76,7 @@ def unpack_sums(packed: bytes | memoryview | None, offset: int, length: int) -> 
 
 
 class RunningSums:
-    """Computes the checksums of a range of a block as its bytes come, in views of any size.
-
-    Of a piece at the range's ends, only the bytes within the range count.
-    """
+    """Computes the checksums of a range of a block, of whose pieces it may have only a part."""
 
     def __init__(self, block: BlockId, offset: int, length: int) -> None:
         self._seed = self._sum = int(crc32c(block.to_bytes(8, "little")))
@@ -156,10 +153,7 @@ def remove_file(folder: Path, name: str) -> None:
 
 
 class ReplicaError(RailyardError):
-    """A replica cannot be read, perhaps only for now: no descriptors, no memory, a hanging disk.
-
-    Says nothing about the replica itself; ``ReplicaDamaged`` does.
-    """
+    """A replica cannot be read, perhaps only for now: no descriptors, say, or a hanging disk."""
 
 
 class ReplicaDamaged(ReplicaError):
@@ -241,7 +235,8 @@ class OpenBlock:
         self.block = block
         self._path = f"{folder}/{block_name(block)}"
         with reading(self._path):
-            self._file = io.FileIO(self._path, opener=_open_at_once)
+            # without blocking, should the file be a pipe without a writer
+            self._file = io.FileIO(self._path, opener=lambda p, f: os.open(p, f | os.O_NONBLOCK))
         try:
             self.length = stored_length(os.fstat(self._file.fileno()).st_size)
             self._sums = self._read_sums()
@@ -325,11 +320,6 @@ class OpenBlock:
                 f"{self._path}: its end, {end!r}, is not that of a block, {_MAGIC!r}"
             )
         return unpack_sums(tail[:size], 0, self.length)
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Open without blocking, should the file be a pipe without a writer."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 @contextmanager

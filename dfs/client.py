@@ -59,7 +59,6 @@ from railyard.dfs.messages import (
     SetSafeMode,
     Status,
     StorageReport,
-    StoredBlock,
     Usage,
 )
 from railyard.dfs.paths import IS_FOLDER, LOCKED, MISSING, SAFE_MODE
@@ -132,7 +131,7 @@ class DfsClient:
     ) -> FileStatus:
         """Write the content of a created file, or the end of a reopened one; see ``write``."""
         try:
-            blocks = self._write_blocks(path, created, data)
+            blocks = write_blocks(self._services, path, created, data)
             complete = CompleteFile(file=created.file, blocks=blocks, token=_token())
             return self._call(complete, FileCompleted).status
         except BaseException:
@@ -244,14 +243,6 @@ class DfsClient:
         again = self.open(path).stream(kept, end - kept) if end > kept else ()
         return self.fill(path, reopened, itertools.chain(again, data))
 
-    def _write_blocks(
-        self, path: str, created: FileCreated | FileReopened, data: Iterable[Buffer]
-    ) -> tuple[StoredBlock, ...]:
-        try:
-            return write_blocks(self._services, created.file, created.stored_block_bytes, data)
-        except NotDone as error:
-            raise type(error)(f"{path}: {error}") from None
-
     def _locate_file(self, path: str) -> FileBlocks:
         located = self._call(LocateBlocks(path=path), BlocksLocated)
         if located.folder:
@@ -272,10 +263,7 @@ class DfsClient:
         )
 
     def _call(self, message: Message, answer: type[M]) -> M:
-        """Send a request to the NameNode; retry for a while if it is unable to carry it out.
-
-        Not if somebody has asked for safe mode: nobody knows when that ends.
-        """
+        """Ask the NameNode, for a while if it is unable, but not in a safe mode without an end."""
         pauses_s = iter(_PAUSES_S)
         while True:
             try:
@@ -316,13 +304,7 @@ def matching(client: DfsClient, pattern: str) -> list[FileStatus]:
             continue
         shape = re.compile(fnmatch.translate(name.replace("[^", "[!")))
         entries = [entry for each in found if each.folder for entry in client.list(each.path)]
-        found = [
-            entry
-            for entry in entries
-            if shape.match(_name(entry)) and not _name(entry).startswith(_HIDDEN)
-        ]
+        names = [posixpath.basename(entry.path) for entry in entries]
+        fits = [bool(shape.match(each)) and not each.startswith(_HIDDEN) for each in names]
+        found = list(itertools.compress(entries, fits))
     return found
-
-
-def _name(status: FileStatus) -> str:
-    return posixpath.basename(status.path)

@@ -246,10 +246,7 @@ class BlocksLocated(wire.LongAnswer, frozen=True, kw_only=True):
 
 
 class MoveReplica(wire.Message, frozen=True, kw_only=True):
-    """Copy a block to ``target``, then drop an old replica.  From the ResourceManager.
-
-    Answered with ``ReplicaMoved`` once that is done; refused if the block stays where it was.
-    """
+    """Copy a block, then drop an old replica.  Answered with ``ReplicaMoved``, or refused, then."""
 
     path: wire.Path
     number: wire.Count  #: the number of the block in its file, from 0
@@ -302,10 +299,7 @@ class CheckReport(wire.LongAnswer, frozen=True, kw_only=True):
 
 # Writing a file ----------------------------------------------------------------------------------
 class CreateFile(wire.Message, frozen=True, kw_only=True):
-    """Create a file and open it for writing.  Answered with ``FileCreated``.
-
-    The file is invisible until it is complete; a file that it replaces stays until then.
-    """
+    """Open a new file, invisible until it is complete.  Answered with ``FileCreated``."""
 
     path: wire.Path
     writer: wire.NodeId | None = None  #: None: outside the cluster
@@ -326,7 +320,6 @@ class FileCreated(wire.Message, frozen=True, kw_only=True):
 
     file: wire.Number
     stored_block_bytes: wire.StoredBytes  #: maximum length of a block
-    replication: wire.Replicas
     first: BlockAdded | None = None  #: the first block, if ``first_stored_length`` was given
 
 
@@ -355,10 +348,7 @@ class StoredBlock(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompleteFile(OnceOnly, wire.LongMessage, frozen=True, kw_only=True):
-    """Close an open file that consists of these blocks, in order.
-
-    Answered with ``FileCompleted``; from then on the file survives a crash of the NameNode.
-    """
+    """Close an open file of these blocks, durably.  Answered with ``FileCompleted``."""
 
     file: wire.Number
     blocks: wire.Entries[StoredBlock]
@@ -556,10 +546,7 @@ class ReplicaVerified(wire.Event, frozen=True, kw_only=True):
 
 
 class BlockReport(wire.LongMessage, frozen=True, kw_only=True):
-    """A node's replicas of the blocks ``first`` to ``last``, both included.  Not answered.
-
-    It may be out of date on arrival, so a difference only makes replicas suspect.
-    """
+    """A node's replicas of the blocks ``first`` to ``last``; it may be late.  Not answered."""
 
     node: wire.NodeId
     first: Block

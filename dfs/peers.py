@@ -55,11 +55,10 @@ class Peers:
         """The DataNode of a node; raises ``PeerUnable`` if this process has no descriptor left."""
         rack = rack_of(node)
         peer = self._peers.get(rack)
-        if peer is not None and not peer.link.lost:
-            return peer
-        if peer is not None:
-            peer.link.close()
-        self._peers[rack] = peer = self._connect(rack)
+        if peer is None or peer.link.lost:
+            if peer is not None:
+                peer.link.close()
+            peer = self._peers[rack] = self._connect(rack)
         return peer
 
     def is_lost(self, node: NodeId) -> bool:

@@ -46,7 +46,7 @@ _DISTANCES = ("local", "rack", "remote")
 
 
 class ArrivingRange:
-    """Requests a range of a replica and holds its verified bytes until ``taken`` yields them."""
+    """Requests a range of a replica and holds its verified bytes in ``pieces``, to be taken."""
 
     def __init__(
         self,
@@ -63,10 +63,10 @@ class ArrivingRange:
         self._offset = offset
         self._length = length
         self._on_damage = on_damage
-        self._pieces: deque[memoryview] = deque()
+        self.pieces: deque[memoryview] = deque()  #: verified, to be taken
         self._checked: CheckedRange | None = None  #: None until the checksums have arrived
         peer, name = peers.of(node), peers.new_name()
-        self._incoming = peer.transfers.incoming(
+        self.incoming = peer.transfers.incoming(
             name,
             take=self._take,
             on_done=lambda: self._end(""),
@@ -83,29 +83,14 @@ class ArrivingRange:
         )
         peer.link.request(request, Done, self._answered)
 
-    @property
-    def moved(self) -> bool:
-        return bool(self._pieces) or self.failure is not None
-
-    @property
-    def arrived_bytes(self) -> int:
-        return self._incoming.progress
-
-    def taken(self) -> Iterator[memoryview]:
-        while self._pieces:
-            yield self._pieces.popleft()
-
-    def stop(self) -> None:
-        self._incoming.fail("the reader has stopped")
-
     def _answered(self, answer: Done | Refusal | PeerLost, payload: memoryview | None) -> None:
         if not isinstance(answer, Done):
-            self._incoming.failed(str(answer))
+            self.incoming.failed(str(answer))
             return
         try:
             sums = unpack_sums(payload, self._offset, self._length)
         except PeerError as error:
-            self._incoming.fail(str(error))
+            self.incoming.fail(str(error))
         else:
             self._checked = CheckedRange(self._block, self._offset, self._length, sums)
 
@@ -113,7 +98,7 @@ class ArrivingRange:
         if self._checked is None:
             raise PeerError("bytes came before their checksums")
         try:
-            self._pieces.extend(self._checked.add(data))
+            self.pieces.extend(self._checked.add(data))
         except WrongChecksum as error:
             self._on_damage(str(error))
             raise
@@ -141,10 +126,7 @@ class DfsFile:
         self._blocks = blocks.blocks
 
     def stream(self, offset: int = 0, length: int | None = None) -> Generator[memoryview]:
-        """Yield the bytes from ``offset`` on as they arrive, ``length`` of them or all.
-
-        Stops at the end of the file.  Raises ``BlockUnavailable``.
-        """
+        """Yield the bytes from ``offset`` on, up to the end of the file; ``BlockUnavailable``."""
         end = self.stored_bytes if length is None else min(offset + length, self.stored_bytes)
         return self._stream(offset, end, at_once=False)
 
@@ -176,7 +158,9 @@ class DfsFile:
         end = offset + length
         tried: dict[NodeId, str] = {}
         for pause_s in (*RETRY_PAUSES_S, None):
-            for node in self._nodes_to_try(block):
+            services = self._services
+            sound = nearest_first(services.node, block.nodes, services.peers.is_lost)
+            for node in (*sound, *block.doubtful):
                 try:
                     for piece in self._read_replica(block, node, offset, end - offset, at_once):
                         offset += len(piece)
@@ -198,19 +182,11 @@ class DfsFile:
         finally:
             self.waited_s += now_s() - begin_s
 
-    def _nodes_to_try(self, block: BlockLocation) -> list[NodeId]:
-        services = self._services
-        sound = nearest_first(services.node, block.nodes, services.peers.is_lost)
-        return [*sound, *block.doubtful]
-
     def _locate_again(self, block: BlockLocation) -> BlockLocation:
         namenode = self._services.namenode
         located = namenode.ask(LocateBlocks(path=self.path), BlocksLocated)
-        for file in located.files:
-            for now in file.blocks:
-                if now.block == block.block:
-                    return now
-        return block
+        now = {known.block: known for file in located.files for known in file.blocks}
+        return now.get(block.block, block)
 
     def _read_replica(
         self, block: BlockLocation, node: NodeId, offset: int, length: int, at_once: bool
@@ -260,13 +236,16 @@ class DfsFile:
             raise _Failed(str(error)) from None
         try:
             while arriving.failure is None:
-                before = arriving.arrived_bytes
-                moved = self._wait(lambda: arriving.moved, STALLED_S)
-                if not moved and arriving.arrived_bytes == before:
+                before = arriving.incoming.progress
+                moved = self._wait(
+                    lambda: bool(arriving.pieces) or arriving.failure is not None, STALLED_S
+                )
+                if not moved and arriving.incoming.progress == before:
                     raise _Failed(f"nothing came for {STALLED_S:g} s")
-                yield from arriving.taken()
+                while arriving.pieces:
+                    yield arriving.pieces.popleft()
         finally:
-            arriving.stop()
+            arriving.incoming.fail("the reader has stopped")  # unless it has ended
         if arriving.failure:
             raise _Failed(arriving.failure)
 

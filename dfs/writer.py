@@ -9,7 +9,15 @@ from railyard.cluster.ids import OUTSIDE, NodeId, rack_of
 from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.wire import Refusal
 from railyard.dfs.blockfile import pack_sums, sums_of
-from railyard.dfs.messages import AddBlock, BlockAdded, BlockId, BlockWritten, StoredBlock
+from railyard.dfs.messages import (
+    AddBlock,
+    BlockAdded,
+    BlockId,
+    BlockWritten,
+    FileCreated,
+    FileReopened,
+    StoredBlock,
+)
 from railyard.dfs.paths import LOCKED, SAFE_MODE
 from railyard.dfs.peers import OutgoingBlock, Services
 
@@ -33,10 +41,11 @@ class NoRoom(NotDone):
 class BlockWrite:
     """The write of one block, with retries until nodes have it or the last try has failed."""
 
-    def __init__(self, services: Services, file: int, pieces: list[memoryview]) -> None:
+    def __init__(self, services: Services, path: str, file: int, pieces: list[memoryview]) -> None:
         self.stored: StoredBlock | None = None
         self.failure = ""
         self._services = services
+        self._path = path
         self._file = file
         self._pieces = pieces
         self.stored_length = sum(map(len, pieces))
@@ -71,9 +80,7 @@ class BlockWrite:
             return
         if not isinstance(answer, BlockAdded):
             self.is_full = answer.unable and answer.kind not in (SAFE_MODE, LOCKED)
-            if answer.kind == LOCKED:
-                self._fail(str(answer))
-            elif self._failed_nodes or answer.unable:
+            if answer.kind != LOCKED and (self._failed_nodes or answer.unable):
                 self._failed_nodes = ()  # no other node is left: they may have recovered
                 self._try_again(str(answer))
             else:
@@ -122,12 +129,13 @@ class BlockWrite:
         self._services.transport.reactor.call_later(PAUSES_S[self._tries - 1], ask)
 
     def _fail(self, reason: str) -> None:
-        self.failure = f"a block could not be written (try {self._tries} of {TRIES}): {reason}"
+        tries = f"try {self._tries} of {TRIES}"
+        self.failure = f"{self._path}: a block could not be written ({tries}): {reason}"
         self._pieces.clear()
 
 
 def write_blocks(
-    services: Services, file: int, stored_block_bytes: int, data: Iterable[Buffer]
+    services: Services, path: str, opened: FileCreated | FileReopened, data: Iterable[Buffer]
 ) -> tuple[StoredBlock, ...]:
     """Write ``data`` as blocks of an open file; raises ``NotDone`` if a block cannot be written."""
     most = 1 if services.node is not None else IN_FLIGHT_BLOCKS
@@ -147,9 +155,9 @@ def write_blocks(
             pending = _wait(services.transport.reactor, pending, has_room)
 
     try:
-        for pieces in cut(paced(), stored_block_bytes):
+        for pieces in cut(paced(), opened.stored_block_bytes):
             pending = _wait(services.transport.reactor, pending, lambda left: len(left) < most)
-            writes.append(BlockWrite(services, file, pieces))
+            writes.append(BlockWrite(services, path, opened.file, pieces))
             pending.append(writes[-1])
             collected -= writes[-1].stored_length
         _wait(services.transport.reactor, pending, lambda left: not left)

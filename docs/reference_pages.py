@@ -32,7 +32,7 @@ from railyard.cluster.acceptance import Accepted, Effect, declared, meanings
 from railyard.cluster.faults import FAULTS
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import SHORT, TABLES_OF_FILE
-from railyard.gateway.shell import admin, command, generic, jar, jobs
+from railyard.gateway.shell import admin, command, generic, jar
 from railyard.gateway.webhdfs.parameters import PARAMETERS
 from railyard.gateway.yarn.answers import FIELDS, FILTERS
 from railyard.jobs.streaming.settings import SETTINGS
@@ -279,9 +279,9 @@ TABLES: tuple[Accepted, ...] = (
     SETTINGS,
     command.OPTIONS,
     generic.SETTINGS,
-    jobs.APPLICATION_OPTIONS,
-    jobs.OPTIONS,
-    admin.OPTIONS,
+    admin.APPLICATION_OPTIONS,
+    admin.JOB_OPTIONS,
+    admin.DFSADMIN_OPTIONS,
     PARAMETERS,
     FILTERS,
     FIELDS,

@@ -156,10 +156,7 @@ class GetNetworkStats(Message, frozen=True, kw_only=True):
 
 
 class NetworkStats(LongMessage, frozen=True, kw_only=True):
-    """Counters since the cluster's start; see ``netemu.emulator.statistics``.
-
-    What an emulator that died had counted in its last second is missing.
-    """
+    """Counters since the cluster's start, but for the last second of an emulator that died."""
 
     active_s: Seconds  #: time during which a flow was open
     #: what the racks' links could have carried in that time; inf if one of them is unlimited

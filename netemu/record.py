@@ -41,10 +41,7 @@ USES_MAX = 50_000
 
 
 def read_rows(path: Path, take: Callable[[dict[str, Any]], T | None]) -> list[T]:
-    """What ``take`` makes of each row, but for None; nothing if there is no such file.
-
-    Raises ``UsageError`` for what is no such record.
-    """
+    """What ``take`` makes of each row, but for None; ``UsageError`` for what is no record."""
     if not path.is_file():
         return []
     try:
@@ -82,10 +79,7 @@ class LinkLog:
         link_bytes: Mapping[str, int],
         now_bytes_per_s: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        """Add a sample: the bytes that each link has carried so far.
-
-        ``now_bytes_per_s``: the capacities of links that are not the stated ones.
-        """
+        """Add a sample: the links' bytes so far, and capacities that are not the stated ones."""
         self._samples.append((at_s, link_bytes, or_none(now_bytes_per_s)))
         if len(self._samples) > SAMPLES_MAX:
             del self._samples[1::2]
@@ -122,10 +116,7 @@ class LinkLog:
 
 
 def read_samples(path: Path) -> list[Sample]:
-    """The samples in a ``network.jsonl``; none if there is no such file.
-
-    Raises ``UsageError`` for what is no such record.
-    """
+    """The samples in a ``network.jsonl``, if there is one; ``UsageError`` for what is none."""
     return read_rows(path, _sample_of)
 
 
@@ -212,10 +203,7 @@ def circuit_rows(uses: Iterable[CircuitUse], left_out: int) -> list[dict[str, An
 
 
 def read_circuits(path: Path) -> list[CircuitUse]:
-    """The uses in a ``network.jsonl``; none if there is no such file.
-
-    Raises ``UsageError`` for what is no such record.
-    """
+    """The uses in a ``network.jsonl``, if there is one; ``UsageError`` for what is none."""
     return read_rows(path, _use_of)
 
 

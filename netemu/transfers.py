@@ -59,18 +59,9 @@ class Source(Protocol):
 
 
 class _End:
-    """What both ends of a transfer have in common.
+    """Both ends: ``on_done`` or ``on_failed`` is called once, except after ``drop``."""
 
-    ``on_done`` or ``on_failed`` is called once, except after ``drop``.
-    """
-
-    def __init__(
-        self,
-        transfer: str,
-        send: Send,
-        on_done: OnDone,
-        on_failed: OnFailed,
-    ) -> None:
+    def __init__(self, transfer: str, send: Send, on_done: OnDone, on_failed: OnFailed) -> None:
         self.transfer = transfer
         self.progress = 0  #: bytes that the receiver is known to have taken
         self.over = False
@@ -303,10 +294,7 @@ class Transfers:
         on_failed: OnFailed,
         stored_total: int | None = None,
     ) -> OutgoingTransfer:
-        """Begin to send ``data``; nothing is sent before ``allow``.
-
-        Raises ``PeerError`` if a transfer of that name is under way.
-        """
+        """Begin to send, but not before ``allow``; ``PeerError`` if that name is under way."""
         ends = self._handlers(transfer, on_done, on_failed)
         end = OutgoingTransfer(transfer, data, self._send, *ends, stored_total)
         self._ends[transfer] = end
@@ -320,10 +308,7 @@ class Transfers:
         on_failed: OnFailed,
         stored_total: int | None = None,
     ) -> IncomingTransfer:
-        """Expect bytes; call it before requesting them from the other side.
-
-        Raises ``PeerError`` if a transfer of that name is under way.
-        """
+        """Expect bytes, before these are requested; ``PeerError`` if that name is under way."""
         ends = self._handlers(transfer, on_done, on_failed)
         end = IncomingTransfer(transfer, take, self._send, *ends, stored_total)
         self._ends[transfer] = end

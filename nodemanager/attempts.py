@@ -72,8 +72,6 @@ from railyard.nodemanager.helpers import Channel, load_folder
 from railyard.nodemanager.limits import tail_of
 from railyard.nodemanager.messages import (
     AttemptExited,
-    AttemptForked,
-    AttemptNotForked,
     AttemptTooLarge,
     ForkJobHelper,
     JobBroken,
@@ -207,7 +205,7 @@ class Containers:
             helper.channel.send(order)
 
         ours, theirs = socket.socketpair()
-        events = JobLoaded, JobBroken, AttemptForked, AttemptNotForked, AttemptTooLarge
+        events = JobLoaded, JobBroken, AttemptStarted, AttemptFailed, AttemptTooLarge
         channel = Channel(ours, Vocabulary([*events, AttemptExited]))
         number = next(self._numbers)
         helper = _JobHelper(job=order.job, number=number, channel=channel, far=theirs)
@@ -249,10 +247,10 @@ class Containers:
                 if helper.job in self._packages:
                     self._broken[helper.job] = message
                 self._lose_all(helper, message.reason, message.stderr)
-            case AttemptForked():
+            case AttemptStarted():
                 self._permits.runs_as(message.attempt, message.pid)
-                self._attempts.forked(message.attempt, message.pid)
-            case AttemptNotForked():
+                self._attempts.started(message)
+            case AttemptFailed():
                 self._end(helper, message.attempt)
                 self._attempts.fail(message.attempt, message.reason, "")
             case AttemptTooLarge():
@@ -464,12 +462,13 @@ class Attempts:
         )
 
     # What happens to processes -----------------------------------------------------------------
-    def forked(self, attempt: AttemptId, pid: int) -> None:
+    def started(self, fact: AttemptStarted) -> None:
+        attempt, pid = fact.attempt, fact.pid
         self._daemon.folder.record_process("Attempt", attempt, pid)
         running = self._running[attempt]
         running.pid = pid
         running.reported_s = now_s()
-        self._report(AttemptStarted(attempt=attempt, pid=pid))
+        self._report(fact)
         if running.peer_pid not in (None, pid):  # an impostor's first words came before this
             reason = f"process {running.peer_pid} spoke for it, which is {pid}"
             running.claim = AttemptFailed(attempt=attempt, reason=reason)
@@ -502,10 +501,7 @@ class Attempts:
     def fail(
         self, attempt: AttemptId, reason: str, stderr: str | None = None, *, no_room: bool = False
     ) -> None:
-        """It has ended, never had a process, or lost it with its job's helper.
-
-        What was known of its end before is reported in place of ``reason``.
-        """
+        """It has ended without success, for ``reason`` if none was known before."""
         running = self._running[attempt]
         if running.ending == _Ending.KILLED:
             self._finish(attempt, AttemptKilled(attempt=attempt))

@@ -9,7 +9,7 @@ which imports the job's module once and then forks an attempt in a few milliseco
 Each dies with its parent.  The helpers have one thread and never touch the network; whatever
 attempts will need is imported here, once, and shared by all of them.
 
-Never here: what becomes of attempts (``containers``, ``attempts``).
+Never here: what becomes of attempts (``attempts``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,13 @@ from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerError, shortened
 from railyard.cluster.ids import AttemptId, JobId
 from railyard.cluster.machine import go_ahead
-from railyard.cluster.messages import KillAttempt, LaunchAttempt, LoadJob
+from railyard.cluster.messages import (
+    AttemptFailed,
+    AttemptStarted,
+    KillAttempt,
+    LaunchAttempt,
+    LoadJob,
+)
 from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.wire import (
     LONG_BYTES_MAX,
@@ -64,8 +70,6 @@ from railyard.nodemanager.limits import (
 )
 from railyard.nodemanager.messages import (
     AttemptExited,
-    AttemptForked,
-    AttemptNotForked,
     AttemptTooLarge,
     ForkJobHelper,
     JobBroken,
@@ -285,11 +289,11 @@ class _JobHelper(_Helper[AttemptId]):
             pid = self._fork(attempt, partial(self._become, order), partial(self._ended, attempt))
         except OSError as error:
             reason = f"no process for it: {error.strerror}"
-            self._channel.send(AttemptNotForked(attempt=attempt, reason=reason))
+            self._channel.send(AttemptFailed(attempt=attempt, reason=reason))
             return
         self._memory[attempt] = TreeMemory(pid, inherited_bytes, self._allowed_bytes)
         self._check_memory_later()
-        self._channel.send(AttemptForked(attempt=attempt, pid=pid))
+        self._channel.send(AttemptStarted(attempt=attempt, pid=pid))
 
     def _become(self, order: LaunchAttempt) -> int:
         adopt_orphans()  # what it starts stays its own for as long as it lives, daemons as well
@@ -329,10 +333,7 @@ def load_folder(daemon_name: str, job: JobId) -> str:
 
 
 def _write_to(folder: Path) -> None:
-    """Make ``folder``, and send this process's stdout and stderr to files in it.
-
-    Nowhere, if the disk is full or read-only: work does not end for want of a log.
-    """
+    """Send stdout and stderr to files in ``folder``; nowhere, if the disk is full or read-only."""
     for fd, name in ((1, "stdout"), (2, "stderr")):
         try:
             folder.mkdir(mode=0o700, exist_ok=True)

@@ -184,10 +184,7 @@ PAUSES_S = (0.1, 0.2, 0.5, 1.0, 1.5, 3.0)
 
 
 def once_there_is_room(write: Callable[[], T], where: Path, pause: Callable[[float], object]) -> T:
-    """What ``write`` returns, which can be called again; ``pause`` takes seconds.
-
-    Raises ``Exhausted``, which says what is full, if there is no room in the end.
-    """
+    """What ``write`` returns, in one of several tries; ``Exhausted`` says what is full."""
     pauses_s = iter(PAUSES_S)
     while True:
         try:

@@ -52,20 +52,6 @@ class JobBroken(wire.Event, frozen=True, kw_only=True):
     stderr: wire.Text
 
 
-class AttemptForked(wire.Event, frozen=True, kw_only=True):
-    """An attempt's process was started."""
-
-    attempt: wire.AttemptId
-    pid: wire.Pid
-
-
-class AttemptNotForked(wire.Event, frozen=True, kw_only=True):
-    """The system gave no process for an attempt."""
-
-    attempt: wire.AttemptId
-    reason: wire.Text
-
-
 class AttemptTooLarge(wire.Event, frozen=True, kw_only=True):
     """An attempt is being killed: with what it started it uses more memory than it may."""
 

@@ -65,9 +65,6 @@ class SharedPermits:
         fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, number)
         self._others.append(number)
 
-    def close(self) -> None:
-        os.close(self._fd)
-
 
 @dataclass
 class _Permit:
@@ -160,7 +157,8 @@ class Permits:
                 continue
             wanted_s = _wanted_s(permit.pid)
             slept = wanted_s - permit.wanted_s < _USE_SHARE * passed_s
-            if slept and not _could_run(permit.pid):
+            found = process_stat(permit.pid)
+            if slept and (found is None or found.state != "R"):  # nor waits for a CPU now
                 self.give_back(who)
             else:
                 permit.wanted_s, permit.checked_s = wanted_s, now
@@ -169,17 +167,8 @@ class Permits:
             self._reactor.call_later(_USE_PERIOD_S, self._check_use)
 
 
-def _could_run(pid: int) -> bool:
-    """Whether a process runs or waits for a CPU just now."""
-    found = process_stat(pid)
-    return found is not None and found.state == "R"
-
-
 def _wanted_s(pid: int) -> float:
-    """Seconds for which a process has run or waited for a CPU; 0 if that is not known.
-
-    A wait that lasts is not counted before it ends.
-    """
+    """Seconds for which a process has run or, in waits that are over, waited for a CPU; or 0."""
     try:
         with open(f"/proc/{pid}/schedstat", encoding="ascii") as text:
             ran_ns, waited_ns, _ = map(int, text.read().split())

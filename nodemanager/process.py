@@ -136,10 +136,7 @@ def _remove(path: Path) -> None:
 
 
 def main(daemon: Daemon) -> None:
-    """Run the NodeManager ``daemon.name`` until it is to stop.
-
-    Raises ``PeerLost`` if the own helper has ended, or if there is no ResourceManager at the start.
-    """
+    """Run the NodeManager; ``PeerLost`` if its helper ends or no ResourceManager is there."""
     helper_pid, helper = start_helper(daemon)  # before there is a ZeroMQ context
     take_priority(CARRIER)  # after the helper: attempts have none
     keep_freed_memory()

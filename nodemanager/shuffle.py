@@ -18,6 +18,7 @@ import os
 import struct
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -145,11 +146,8 @@ class MapOutput:
     def read(self, number: int) -> memoryview:
         """A partition's bytes, checked.  ``OutputUnreadable`` if they can't be had."""
         part = self.part(number)
-        file = _open(self._path)
-        try:
-            data = _read(self._path, file, part.offset, part.stored_bytes)
-        finally:
-            os.close(file)
+        with closing(PartsSource([part])) as source:
+            data = source.read(part.stored_bytes)
         if crc32c(data, part_seed(AttemptId(self._path.name), number)) != part.checksum:
             raise damaged_part(self._path.name, number)
         return data
@@ -270,11 +268,7 @@ class ShuffleService:
                 self._end(flow)
 
     def _read(self, request: Request[ReadOutputs]) -> None:
-        """Answer with what is found, and begin to send it.
-
-        Raises ``PeerError`` for nodes, attempts and partitions that do not exist, and for what
-        cannot be read just now.
-        """
+        """Answer with what is found, and begin to send it; ``PeerError`` for what there is not."""
         order = request.message
         if order.src not in self._nodes:
             raise PeerError(f"{order.src} is no node of {self._server.name}")

@@ -358,8 +358,8 @@ class Simulation:
             driver.on(StartFlow, workers.start_flow)
             driver.on_all(StartFlow, workers.start_flows)
             driver.on(CancelFlow, workers.cancel_flow)
-        driver.on(OpenCoflow, workers.open_coflow)
-        driver.on(CloseCoflow, workers.close_coflow)
+        driver.on(OpenCoflow, lambda order: self.network.open_coflow(order.coflow))
+        driver.on(CloseCoflow, lambda order: self.network.close_coflow(order.coflow))
 
     def _fail_waiting_jobs(self) -> None:
         """Nothing can change any more: all jobs fail with what they wait for."""

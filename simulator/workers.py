@@ -61,7 +61,6 @@ from railyard.dfs.placement import distance
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import FlowSpec
 from railyard.resourcemanager.core.shuffling.fetches import CancelFetch, StartFetches
-from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.simulator.behaviour import NO_DEVIATION, Behaviour, StageWork, draw_deviation
 from railyard.simulator.blockstore import BlockStore, FileWrite, Outages
 from railyard.simulator.clock import BatchDriver, EventHeap
@@ -230,7 +229,10 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         self._began_s = workers.heap.now_s
         self._computing_s = base_s * deviation.stretch * workers.slowness.get(self.node, 1.0)
         if deviation.fails_at is None:
-            workers.heap.at(workers.rounded_s(self._began_s + self._computing_s), self._computed)
+            ends_s, grid_s = self._began_s + self._computing_s, workers.behaviour.together_s
+            if grid_s:  # so that more events share a time
+                ends_s = round(ends_s / grid_s) * grid_s
+            workers.heap.at(ends_s, self._computed)
         else:
             workers.heap.after(self._computing_s * deviation.fails_at, self._fail, "it was to fail")
 
@@ -347,17 +349,6 @@ class Workers:
         """Report that an attempt was killed, once that has taken its time."""
         self.dying[attempt] = node
         self.heap.after(self.behaviour.end_s, self._killed, attempt)
-
-    def open_coflow(self, command: OpenCoflow) -> None:
-        self.network.open_coflow(command.coflow)
-
-    def close_coflow(self, command: CloseCoflow) -> None:
-        self.network.close_coflow(command.coflow)
-
-    def rounded_s(self, time_s: float) -> float:
-        """A time rounded to a multiple of ``together_s``, so that more events share a time."""
-        grid_s = self.behaviour.together_s
-        return round(time_s / grid_s) * grid_s if grid_s else time_s
 
     def forget(self, attempt: SimulatedAttempt) -> None:
         attempt.over = True

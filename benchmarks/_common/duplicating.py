@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.topology import load_topology
 from railyard.netemu.model.network import Network
-from railyard.resourcemanager.schedulers.shadow.algorithms import (
+from railyard.resourcemanager.schedulers.shadow.scheduler import (
     LateDuplicate,
     Shuffle,
     available_bytes_per_s,

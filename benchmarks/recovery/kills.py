@@ -24,8 +24,7 @@ from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.recovery._cluster import JOBS, on_a_cluster, request, what_held
 from railyard.chaos.injector import Recovered
 from railyard.chaos.plan import plan_faults
-from railyard.chaos.report import recoveries
-from railyard.chaos.runs import Report
+from railyard.chaos.runs import Report, recoveries
 from railyard.cluster.errors import ClusterFailed
 from railyard.cluster.faults import KILLS
 from railyard.runs.clusters import own_session

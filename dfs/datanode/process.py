@@ -98,7 +98,7 @@ class DataNode:
         #: {outgoing transfer: node of the replica it reads}
         self._sending: dict[OutgoingTransfer, NodeId] = {}
         if self._syncing is not None:
-            self._syncing.do(self._sync_folders, self._folders_synced)
+            self._syncing.do(self._sync_folders, lambda _: None)
         self._peers = Peers(transport, f"datanode-{rack}")
         self._server = transport.server(f"datanode-{rack}")
         self._server.on(WriteBlock, self._write_block)
@@ -121,13 +121,14 @@ class DataNode:
             log.warning("the nodes' replicas cannot be listed now: %s", error)
             self._reactor.call_later(_TRY_AGAIN_S, self._register)
             return
-        message = RegisterDataNode(rack=self._rack, pid=os.getpid(), nodes=held)
-        self._namenode.request(message, Done, self._on_registered)
 
-    def _on_registered(self, answer: Done | Refusal | PeerLost, _: memoryview | None) -> None:
-        self.registered = isinstance(answer, Done)
-        if not self.registered:
-            log.warning("not registered: %s", answer)
+        def answered(answer: Done | Refusal | PeerLost, _: memoryview | None) -> None:
+            self.registered = isinstance(answer, Done)
+            if not self.registered:
+                log.warning("not registered: %s", answer)
+
+        message = RegisterDataNode(rack=self._rack, pid=os.getpid(), nodes=held)
+        self._namenode.request(message, Done, answered)
 
     def _heartbeat(self) -> None:
         if self.registered:
@@ -166,7 +167,7 @@ class DataNode:
 
         receiver = BlockReceiver(node, message.block, writer, self._publish, ended)
         try:
-            transfer = self._transfers.with_peer(request.peer).incoming(
+            receiver.transfer = self._transfers.with_peer(request.peer).incoming(
                 message.transfer,
                 take=receiver.take,
                 on_done=receiver.done,
@@ -177,7 +178,6 @@ class DataNode:
             writer.abort()
             raise
         self._receiving[receiver] = None
-        receiver.receive_by(transfer)
         if following:
             receiver.pass_on(
                 functools.partial(
@@ -204,11 +204,11 @@ class DataNode:
             on_end(None)
 
     def _sync_folders(self) -> None:
-        for folder in {each for store in tuple(self._stores.values()) for each in store.parents}:
-            sync_folder(folder)
-
-    def _folders_synced(self, error: OSError | None) -> None:
-        if error is not None:
+        stores = tuple(self._stores.values())
+        try:
+            for folder in {each for store in stores for each in store.folder.parents[:3]}:
+                sync_folder(folder)
+        except OSError as error:
             log.warning("the nodes' folders cannot be synced: %s", error.strerror)
 
     def _check_write(self, message: WriteBlock) -> None:
@@ -281,7 +281,19 @@ class DataNode:
             else:
                 failed(answer.reason)
 
-        report = functools.partial(self._report_bad_source, command)
+        def report(error: ReplicaError) -> None:
+            """So that the NameNode takes another source."""
+            self._report_if_damaged(command.source, command.block, error)
+            if not isinstance(error, ReplicaDamaged):  # report it too, or it would be chosen again
+                self._report(
+                    ReplicaVerified(
+                        block=command.block,
+                        node=command.source,
+                        found="unreadable",
+                        reason=str(error),
+                    )
+                )
+
         try:
             store = self._store(command.source)
             source = BlockSource(store, command.block, 0, command.stored_length, report)
@@ -324,15 +336,6 @@ class DataNode:
             else:
                 deleted.append(block)
         self._report(ReplicasDeleted(node=command.node, blocks=tuple(deleted)))
-
-    def _report_bad_source(self, command: ReplicateBlock, error: ReplicaError) -> None:
-        """Report a replica that could not be copied, so that the NameNode takes another source."""
-        self._report_if_damaged(command.source, command.block, error)
-        if not isinstance(error, ReplicaDamaged):  # report it too, or it would be chosen again
-            unreadable = ReplicaVerified(
-                block=command.block, node=command.source, found="unreadable", reason=str(error)
-            )
-            self._report(unreadable)
 
     def _report_if_damaged(self, node: NodeId, block: BlockId, error: ReplicaError) -> None:
         log.warning("%s", error)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import suppress
 
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.reactor import Reactor, now_s
@@ -88,20 +89,13 @@ def pages(node: NodeId, store: BlockStore) -> Iterator[BlockReport | None]:
         page, rest = blocks[start : start + PAGE_BLOCKS], blocks[start + PAGE_BLOCKS :]
         last = BlockId(rest[0] - 1) if rest else LAST_BLOCK
         held: list[HeldBlock] = []
-        for at in range(0, len(page), _SLICE_BLOCKS):
-            held += _held(store, page[at : at + _SLICE_BLOCKS])
-            yield None
+        for at, block in enumerate(page, 1):
+            with suppress(ReplicaError):  # if it should exist, the NameNode has it verified
+                held.append(HeldBlock(block=block, stored_length=store.length(block)))
+            if at % _SLICE_BLOCKS == 0:
+                yield None
         yield BlockReport(node=node, first=first, last=last, held=tuple(held))
         first = BlockId(last + 1)
-
-
-def _held(store: BlockStore, blocks: list[BlockId]) -> Iterator[HeldBlock]:
-    for block in blocks:
-        try:
-            length = store.length(block)
-        except ReplicaError:
-            continue  # if it should exist, the NameNode has it verified
-        yield HeldBlock(block=block, stored_length=length)
 
 
 #: Yields the number of bytes verified after each slice; returns the finding and its reason.

@@ -28,7 +28,7 @@ class BlockStore:
     """The blocks of a node.  Makes the folder and removes partial blocks that a crash left."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         for part in folder.glob("*.part"):
             part.unlink()
@@ -37,24 +37,20 @@ class BlockStore:
     def exists(self) -> bool:
         """False once the disk is gone; a transient error does not count."""
         try:
-            return stat.S_ISDIR(self._folder.stat().st_mode)
+            return stat.S_ISDIR(self.folder.stat().st_mode)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError:
             return True
 
-    @property
-    def parents(self) -> tuple[Path, ...]:
-        return tuple(self._folder.parents[:3])
-
     def blocks(self) -> list[BlockId]:
-        matches = [_BLOCK.fullmatch(path.name) for path in self._folder.iterdir()]
+        matches = [_BLOCK.fullmatch(path.name) for path in self.folder.iterdir()]
         return sorted(BlockId(int(match[1])) for match in matches if match is not None)
 
     def held(self) -> tuple[HeldBlock, ...]:
         """All complete blocks with their lengths, sorted by id; raises ``OSError``."""
         found = []
-        with opened_folder(self._folder) as opened:
+        with opened_folder(self.folder) as opened:
             for block in self.blocks():
                 length = stored_length(os.stat(block_name(block), dir_fd=opened).st_size)
                 found.append(HeldBlock(block=block, stored_length=max(0, length)))
@@ -64,16 +60,16 @@ class BlockStore:
         """Start writing a block; ``PeerError`` if it exists or the file cannot be created."""
         try:
             if self._is_there(block):
-                raise PeerError(f"block {block} is in {self._folder} already")
-            return BlockWriter(self._folder, block, length, sums)
+                raise PeerError(f"block {block} is in {self.folder} already")
+            return BlockWriter(self.folder, block, length, sums)
         except FileExistsError:
-            raise PeerError(f"block {block} is being written in {self._folder}") from None
+            raise PeerError(f"block {block} is being written in {self.folder}") from None
         except OSError as error:
             kind = PeerUnable if is_full(error) else PeerError
-            raise kind(f"a block: {cause_of(error, self._folder)}") from None
+            raise kind(f"a block: {cause_of(error, self.folder)}") from None
 
     def open(self, block: BlockId) -> OpenBlock:
-        return OpenBlock(self._folder, block)
+        return OpenBlock(self.folder, block)
 
     def read(self, block: BlockId, offset: int, length: int) -> memoryview:
         with self.open(block) as opened:
@@ -81,7 +77,7 @@ class BlockStore:
 
     def length(self, block: BlockId) -> int:
         name = block_name(block)
-        with reading(f"{self._folder}/{name}"), opened_folder(self._folder) as opened:
+        with reading(f"{self.folder}/{name}"), opened_folder(self.folder) as opened:
             return stored_length(os.stat(name, dir_fd=opened).st_size)
 
     def has(self, block: BlockId) -> bool:
@@ -93,12 +89,12 @@ class BlockStore:
 
     def delete(self, block: BlockId) -> None:
         """Delete a block, which need not exist; its readers go on.  Raises ``OSError``."""
-        remove_file(self._folder, block_name(block))
+        remove_file(self.folder, block_name(block))
 
     def _is_there(self, block: BlockId) -> bool:
         """Whether a file of the block exists; raises ``OSError`` if that cannot be looked up."""
         try:
-            with opened_folder(self._folder) as opened:
+            with opened_folder(self.folder) as opened:
                 os.stat(block_name(block), dir_fd=opened)
         except (FileNotFoundError, NotADirectoryError):
             return False

@@ -98,15 +98,12 @@ class BlockReceiver:
         self._writer = writer
         self._publish = publish  #: completes the block; may take a while
         self._on_end: Callable[[BlockWritten | Refusal], None] | None = on_end
-        self._transfer: IncomingTransfer | None = None
+        self.transfer: IncomingTransfer | None = None  #: by which it comes
         self._next: OutgoingBlock | None = None
         self._passed_on: BlockWritten | None = BlockWritten(nodes=())
         self._stored = False
         self._is_full = False  #: the disk is full
         self._unwanted = ""  #: why the block is dropped although it was received whole
-
-    def receive_by(self, transfer: IncomingTransfer) -> None:
-        self._transfer = transfer
 
     def pass_on(self, start: Callable[[Callable[[BlockWritten], None]], OutgoingBlock]) -> None:
         """Forward the bytes through the ``OutgoingBlock`` that ``start(on_end)`` returns."""
@@ -152,9 +149,9 @@ class BlockReceiver:
         self._end(Refusal(reason=reason, unable=self._is_full))
 
     def abort(self, reason: str) -> None:
-        if self._transfer is not None and not self._stored:
+        if self.transfer is not None and not self._stored:
             self._unwanted = reason
-            self._transfer.fail(reason)  # does nothing if it has ended
+            self.transfer.fail(reason)  # does nothing if it has ended
 
     def _cannot_store(self, error: OSError) -> CannotStore:
         self._is_full = is_full(error)
@@ -171,6 +168,6 @@ class BlockReceiver:
             self._end(BlockWritten(nodes=nodes, reason=self._passed_on.reason))
 
     def _end(self, answer: BlockWritten | Refusal) -> None:
-        on_end, self._on_end, self._transfer = self._on_end, None, None
+        on_end, self._on_end, self.transfer = self._on_end, None, None
         if on_end is not None:
             on_end(answer)

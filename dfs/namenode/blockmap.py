@@ -21,7 +21,7 @@ from typing import Literal
 import msgspec
 
 from railyard.cluster.ids import NodeId
-from railyard.dfs.messages import BlockId, HeldBlock
+from railyard.dfs.messages import BlockId, BlockReport, HeldBlock
 from railyard.dfs.placement import Loads
 
 State = Literal["incoming", "sound", "suspect", "unreadable", "corrupt", "leaving"]
@@ -203,15 +203,14 @@ class BlockMap:
                 self.touched[block] = None
         return unknown, doubtful
 
-    def compare(
-        self, node: NodeId, first: BlockId, last: BlockId, held: Iterable[HeldBlock]
-    ) -> tuple[list[BlockId], list[BlockId]]:
-        """Compare a node's report of the blocks ``first`` to ``last`` with the block map.
+    def compare(self, report: BlockReport) -> tuple[list[BlockId], list[BlockId]]:
+        """Compare a node's report with the block map.
 
         Returns blocks of no file, and those that are missing, of another length, or new on that
         node.  Incoming and leaving replicas may be there or not, so they never differ.  O(blocks).
         """
-        lengths = {replica.block: replica.stored_length for replica in held}
+        node, first, last = report.node, report.first, report.last
+        lengths = {replica.block: replica.stored_length for replica in report.held}
         doubtful = [
             block
             for block, known in self.blocks.items()
@@ -229,10 +228,7 @@ class BlockMap:
         return unknown, doubtful
 
     def node_lost(self, node: NodeId) -> None:
-        """Remove a node and its replicas; does nothing if it is not known.
-
-        O(blocks): it is rare, and a list of blocks per node would cost memory for every replica.
-        """
+        """Remove a node, if it is known, and its replicas.  O(blocks), as it is rare."""
         if node not in self.load:
             return
         held = [

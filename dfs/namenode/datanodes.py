@@ -155,19 +155,14 @@ class DataNodes:
         self.check_node(message.node)
         if not self._blocks.is_alive(message.node):
             return  # it will register again, with all its replicas
-        unknown, doubtful = self._blocks.compare(
-            message.node, message.first, message.last, message.held
-        )
+        unknown, doubtful = self._blocks.compare(message)
         for block in doubtful:
             self.doubt(block, message.node, now_s)
         self._delete_unknown(message.node, unknown)
 
     # Replicas --------------------------------------------------------------------------------
     def replicated(self, fact: BlockReplicated, now_s: float) -> None:
-        """A copy has succeeded.
-
-        One that had been given up, as a node was lost meanwhile, may be gone with that node's disk.
-        """
+        """A copy has succeeded; one that had been given up may be lost with its node's disk."""
         was_under_way = self._replication.copied(fact.block, fact.target)
         known = self._blocks.blocks.get(fact.block)
         if known is None:

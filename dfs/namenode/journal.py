@@ -74,10 +74,6 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     reopened: Inode | None = None
     kept: int = 0
 
-    @property
-    def kept_blocks(self) -> tuple[FileBlock, ...]:
-        return () if self.reopened is None else self.reopened.blocks[: self.kept]
-
 
 class OpenFileChange(msgspec.Struct, frozen=True, gc=False):
     """A file is open for writing; None: not any more, and all its blocks are dropped."""

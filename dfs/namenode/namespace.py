@@ -129,10 +129,7 @@ class Namespace:
         return result, freed
 
     def make_folder(self, path: str, owner: str = "", permission: int | None = None) -> int:
-        """Make a folder and its parents; return its inode number.  Within ``change``.
-
-        ``permission`` is that of all folders that are made; None: the usual one.
-        """
+        """Make a folder and its parents, with that permission; its number.  Within ``change``."""
         names = parse_path(path)
         number, depth = self._walk(names)
         if number not in self._children:
@@ -213,10 +210,7 @@ class Namespace:
         return len(removed) - folders, folders
 
     def check_target(self, names: Names, overwrite: bool) -> tuple[int, int]:
-        """Check that a file may be put at ``names``; raises ``PeerError`` if not.
-
-        Returns as ``_walk``: the last existing inode on the path, and its depth.
-        """
+        """Raise ``PeerError`` if no file may be put at ``names``; returns as ``_walk``."""
         number, depth = self._walk(names)
         is_folder = number in self._children
         if depth < len(names):
@@ -310,13 +304,10 @@ class Namespace:
     def _put(self, inode: Inode) -> None:
         number, children = inode.number, self._children
         self._inodes[number] = inode
-        if inode.folder and number not in children:
-            children[number] = {}
+        if inode.folder:
+            children.setdefault(number, {})
         if number != ROOT:
-            siblings = children.get(inode.parent)
-            if siblings is None:
-                siblings = children[inode.parent] = {}
-            siblings[inode.name] = number
+            children.setdefault(inode.parent, {})[inode.name] = number
 
     def _drop(self, number: int) -> None:
         old = self._inodes.pop(number, None)

@@ -159,7 +159,6 @@ class OpenFiles:
         return FileCreated(
             file=opened.number,
             stored_block_bytes=self._block_bytes(how.stored_block_bytes),
-            replication=replication,
             first=first,
         )
 
@@ -229,16 +228,17 @@ class OpenFiles:
     def set_attributes(self, message: SetAttributes, _: float) -> Done:
         inode = self._namespace.get(message.path)
         names = "owner", "group", "permission", "modified_s", "accessed_s"
-        given = {name: getattr(message, name) for name in names}
-        new = {name: value for name, value in given.items() if value is not None}
+        new = {name: value for name in names if (value := getattr(message, name)) is not None}
         attributes = msgspec.structs.replace(inode.attributes, **new)
-        self._replace(msgspec.structs.replace(inode, attributes=attributes))
+        new_inode = msgspec.structs.replace(inode, attributes=attributes)
+        self._namespace.change(self._namespace.replace, new_inode)
         return Done()
 
     def set_replication(self, message: SetReplication, _: float) -> Done:
         inode = self._file(message.path)
         self._check_replication(message.replication, least=1)
-        self._replace(msgspec.structs.replace(inode, replication=message.replication))
+        new = msgspec.structs.replace(inode, replication=message.replication)
+        self._namespace.change(self._namespace.replace, new)
         self._want(inode.blocks, message.replication)
         return Done()
 
@@ -273,8 +273,8 @@ class OpenFiles:
         return file
 
     def _is_reopened(self, inode: int) -> bool:
-        reopened = [file.opened.reopened for file in self._files.values()]
-        return any(file is not None and file.number == inode for file in reopened)
+        reopened = (file.opened.reopened for file in self._files.values())
+        return inode in [file.number for file in reopened if file is not None]
 
     def _file(self, path: str) -> Inode:
         inode = self._namespace.get(path)
@@ -287,9 +287,6 @@ class OpenFiles:
             first = "1" if least else "0 (the cluster's)"
             right = f"{first} to {self._nodes}, one per node"
             raise PeerError(f"replication = {replication}: need {right}")
-
-    def _replace(self, inode: Inode) -> None:
-        self._namespace.change(self._namespace.replace, inode)
 
     def _rewrite(self, inode: Inode, blocks: tuple[FileBlock, ...]) -> Inode:
         """Give a file that exists other blocks.  Within ``Namespace.change``."""
@@ -367,7 +364,7 @@ class OpenFiles:
             if now is None or now.blocks != opened.reopened.blocks:
                 why = "was removed or changed while it was written"
                 raise PeerError(f"{how.path}: {why}", MISSING)
-            inode = self._rewrite(now, (*opened.kept_blocks, *blocks))
+            inode = self._rewrite(now, (*now.blocks[: opened.kept], *blocks))
         return FileCompleted(status=status_of(self._namespace.path_of(inode), inode))
 
     def _refusal(self, why: str, now_s: float) -> PeerError:

@@ -8,7 +8,6 @@ changes, not their rate.
 
 from __future__ import annotations
 
-import functools
 import logging
 import time
 from collections.abc import Callable
@@ -188,30 +187,37 @@ class NameNodeServer:
         if isinstance(message, MoveReplica) and outcome.reply is None:
             self._moving.setdefault(message, []).append(request)
         if isinstance(message, RegisterDataNode | DataNodeHeartbeat):
-            self._datanodes[message.rack] = request.peer
-            self._note_alive(message, at_s)
-            if self._held:
-                self._reactor.call_later(0, self._try_held)
+            self._note_alive(message, request.peer, at_s)
         if isinstance(outcome.reply, FileCreated | FileReopened):
             self._writers.begun(client, outcome.reply.file)
         # What has a token may have been answered before, by a change that is being synced.
         waits = isinstance(message, OnceOnly) and bool(message.token)
         if self._commits is not None and (waits or self._commits.journal.commits != before):
-            self._commits.hold(functools.partial(self._release, request, outcome))
+
+            def release() -> None:
+                self._send(outcome)
+                if outcome.reply is not None:
+                    self._server.reply(request, outcome.reply)
+
+            self._commits.hold(release)
             return None
         self._send(outcome)
         return outcome.reply
 
-    def _release(self, request: Request[Message], outcome: Outcome) -> None:
-        self._send(outcome)
-        if outcome.reply is not None:
-            self._server.reply(request, outcome.reply)
+    def _note_alive(
+        self, message: RegisterDataNode | DataNodeHeartbeat, peer: bytes, at_s: float
+    ) -> None:
+        self._datanodes[message.rack] = peer
+        if isinstance(message, RegisterDataNode):
+            heartbeat = DataNodeHeartbeat(rack=message.rack, nodes=tuple(message.nodes))
+            self._registered[message.rack] = _Registered(message.pid, heartbeat, at_s)
+        elif known := self._registered.get(message.rack):
+            known.heartbeat, known.contact_s = message, at_s
+        if self._held:
+            self._reactor.call_later(0, self._try_held)
 
     def _check_datanode(self, message: Message, peer: bytes) -> None:
-        """Raise ``PeerError`` unless a fact about a rack comes from the rack's DataNode.
-
-        That is the last one that registered: an earlier one is dead or replaced.
-        """
+        """Raise ``PeerError`` unless a fact comes from the rack's DataNode that registered last."""
         known: set[bytes | None]
         match message:
             case RegisterDataNode():
@@ -226,14 +232,6 @@ class NameNodeServer:
                 known = set(self._datanodes.values())
         if peer not in known:
             raise PeerError(f"{message.tag()}: is not from the DataNode that is registered for it")
-
-    def _note_alive(self, message: RegisterDataNode | DataNodeHeartbeat, at_s: float) -> None:
-        if isinstance(message, RegisterDataNode):
-            heartbeat = DataNodeHeartbeat(rack=message.rack, nodes=tuple(message.nodes))
-            self._registered[message.rack] = _Registered(message.pid, heartbeat, at_s)
-        elif message.rack in self._registered:
-            known = self._registered[message.rack]
-            known.heartbeat, known.contact_s = message, at_s
 
     def _tick(self) -> None:
         self._writers.forget()

@@ -88,21 +88,28 @@ class Reports:
         missing: list[BlockTrouble] = []
         short: list[BlockTrouble] = []
         for file, block, known in blocks:
-            sound = len(known.nodes("sound"))
-            if sound < known.wanted:
-                (short if sound else missing).append(self._trouble(file, block, known))
+            if len(known.sound) < known.wanted:
+                trouble = BlockTrouble(
+                    path=self._namespace.path_of(file),
+                    block=block.block,
+                    wanted=known.wanted,
+                    nodes=known.sound,
+                    corrupt=known.nodes("corrupt"),
+                    suspect=known.nodes("suspect", "unreadable"),
+                )
+                (short if known.sound else missing).append(trouble)
         return CheckReport(
             path=path,
             files=len(files),
             folders=len(inodes) - len(files),
             blocks=len(blocks),
-            replicas=sum(len(known.nodes("sound")) for _, _, known in blocks),
+            replicas=sum(len(known.sound) for _, _, known in blocks),
             stored_bytes=sum(block.stored_length for _, block, _ in blocks),
             nodes_alive=len(self._blocks.load),
             nodes_lost=tuple(node for node in self._nodes if not self._blocks.is_alive(node)),
             missing=tuple(missing),
             under_replicated=tuple(short),
-            over_replicated=sum(len(known.nodes("sound")) > known.wanted for _, _, known in blocks),
+            over_replicated=sum(len(known.sound) > known.wanted for _, _, known in blocks),
         )
 
     def storage(
@@ -161,13 +168,3 @@ class Reports:
             offset += block.stored_length
         path = self._namespace.path_of(inode)
         return FileBlocks(path=path, stored_length=offset, blocks=tuple(located))
-
-    def _trouble(self, file: Inode, block: FileBlock, known: Block) -> BlockTrouble:
-        return BlockTrouble(
-            path=self._namespace.path_of(file),
-            block=block.block,
-            wanted=known.wanted,
-            nodes=known.nodes("sound"),
-            corrupt=known.nodes("corrupt"),
-            suspect=known.nodes("suspect", "unreadable"),
-        )

@@ -87,7 +87,12 @@ class Answers:
             self._token = message.token
             try:
                 answer = handler(message, now_s)
-                self._keep(self._noted)  # not if it was refused: it may be sent again
+                for change in self._noted:  # not if it was refused: it may be sent again
+                    if change.answer is None:
+                        del self._kept[change.token]
+                    else:
+                        self._kept[change.token] = change.number, change.answer
+                        self._next = 1 + change.number
                 return answer
             finally:
                 self._token, self._noted = "", []
@@ -105,14 +110,6 @@ class Answers:
             oldest = next(iter(self._kept))
             self._noted.append(AnswerChange(self._kept[oldest][0], oldest, None))
         return self._noted
-
-    def _keep(self, changes: Sequence[AnswerChange]) -> None:
-        for change in changes:
-            if change.answer is None:
-                del self._kept[change.token]
-            else:
-                self._kept[change.token] = change.number, change.answer
-                self._next = 1 + change.number
 
 
 #: {change: what HDFS says that it can't do in safe mode}

@@ -133,11 +133,7 @@ INSERT INTO about SELECT 0, 4 WHERE NOT EXISTS (SELECT * FROM about);
 
 
 class SqliteJournal(Journal):
-    """The journal in an SQLite file.
-
-    With ``lasting``, ``load`` syncs the number of starts, so that no id is used twice even after a
-    power cut.
-    """
+    """The journal in an SQLite file; with ``lasting``, the number of starts is synced, too."""
 
     def __init__(self, path: Path, lasting: bool = False) -> None:
         self.commits = 0  #: number of commits so far
@@ -160,7 +156,9 @@ class SqliteJournal(Journal):
         with self._explained():
             (starts,) = self._database.execute("SELECT starts FROM about").fetchone()
             inodes = self._inodes()
-            loaded = Loaded(starts, inodes, self._opened(), self._answers())
+            rows = self._database.execute("SELECT * FROM answers ORDER BY number")
+            answers = [AnswerChange(*row) for row in rows]
+            loaded = Loaded(starts, inodes, self._opened(), answers)
             self._database.execute("UPDATE about SET starts = starts + 1")
             self._reserve = Reserve(self._log(), _RESERVE_BYTES)
             self._keep_reserve()
@@ -247,10 +245,6 @@ class SqliteJournal(Journal):
             lengths.setdefault(file, {})[block] = stored_length
         files = self._database.execute("SELECT number, opened FROM open_files ORDER BY number")
         return [(_OPENED.decode(opened), lengths.get(number, {})) for number, opened in files]
-
-    def _answers(self) -> list[AnswerChange]:
-        rows = self._database.execute("SELECT number, token, answer FROM answers ORDER BY number")
-        return [AnswerChange(number, token, answer) for number, token, answer in rows]
 
     def _write(self, changes: Iterable[Change], notes: Sequence[Note]) -> None:
         with self._explained():

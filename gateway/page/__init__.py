@@ -2,5 +2,5 @@
 
 The gateway serves the first, ``railyard view`` the second.  Pages of runs and comparisons look
 alike and draw with the same code.  Not here: those pages' tables and words (``report``).
-Open ``feed`` first: the rows that the page gets; ``browser`` has the JavaScript that draws.
+Open ``history`` first: the rows that the page gets; ``browser`` has the JavaScript that draws.
 """

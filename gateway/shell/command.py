@@ -1,13 +1,11 @@
-"""What the commands of ``hadoop fs`` have in common: options, arguments, permissions, errors.
+"""What the commands of ``hadoop fs`` have in common: options, arguments, errors.
 
-Not here: what a command does (``listing``, ``changes``, ``transfers``).
+Not here: what a command does (``names``, ``transfers``).
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
-import stat
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -22,12 +20,6 @@ TEXTS = {
     "FileNotFoundException": "No such file or directory",
     "PathIsNotEmptyDirectoryException": "Directory is not empty",
 }
-_UNITS = " KMGTPE"
-_CLAUSE = r"[ugoa]*[-+=][rwxXt]+"
-#: What ``new_mode`` understands.
-MODE = re.compile(rf"[01]?[0-7]{{1,3}}|{_CLAUSE}(?:,{_CLAUSE})*", re.ASCII)
-_SHIFTS = {"u": 6, "g": 3, "o": 0}
-_BITS = {"r": 4, "w": 2, "x": 1}
 #: {command: the one whose options it has}
 _ALIASES = {
     "lsr": "ls",
@@ -207,42 +199,3 @@ class Command:
         with self.about(found.shown):
             return self.web.ask(verb, found.path, op, **parameters)
         return None
-
-
-def size(count: int, human: bool) -> str:
-    """Bytes, or in units of 1024 as -h has them."""
-    if not human or count < 1024:
-        return str(count)
-    number, unit = float(count), 0
-    while number >= 1024 and unit < len(_UNITS) - 1:
-        number, unit = number / 1024, unit + 1
-    return f"{number:.1f} {_UNITS[unit]}"
-
-
-# Permissions: 640, u+x,g=r or a-w, and in listings rw-r----- --------------------------------------
-def new_mode(text: str, now: int, is_folder: bool) -> int:
-    """The bits that a text makes of the bits now; the text must match ``MODE``.
-
-    ``X`` is ``x`` of a folder, or of a file that somebody may execute already.
-    """
-    if text.isdigit():
-        return int(text, 8)
-    for clause in text.split(","):
-        at = next(i for i, letter in enumerate(clause) if letter in "+-=")
-        who, sign, what = clause[:at], clause[at], clause[at + 1 :]
-        bits = sum(_BITS[letter] for letter in set(what) if letter in _BITS)
-        if "X" in what and (is_folder or now & 0o111):
-            bits |= 1
-        shifts = [_SHIFTS[letter] for letter in _SHIFTS if letter in who or not who or "a" in who]
-        given = sum(bits << shift for shift in shifts)
-        if "t" in what:
-            given |= stat.S_ISVTX
-        if sign == "=":
-            now &= ~sum(7 << shift for shift in shifts)
-        now = now & ~given if sign == "-" else now | given
-    return now
-
-
-def letters(bits: int) -> str:
-    """The nine letters of a listing; the last one is t or T if the sticky bit is set."""
-    return stat.filemode(bits)[1:]

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from railyard.cluster.acceptance import Accepted, Effect, idle, refused, used
 from railyard.cluster.errors import UsageError
 from railyard.cluster.fileheads import PROGRAM_HEAD_BYTES, command_words, first_line_fault
+from railyard.gateway.shell.admin import counter_lines
 from railyard.gateway.shell.generic import Generic, name_and_value
-from railyard.gateway.shell.jobs import counter_lines
 from railyard.gateway.shell.paths import STORES, absolute, local_path, status_of, uri_of
 from railyard.gateway.shell.web import Failed, NoGateway, Web
 

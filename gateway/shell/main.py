@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 
 from railyard.cluster.errors import UsageError
-from railyard.gateway.shell import changes, listing, transfers
+from railyard.gateway.shell import names, transfers
 from railyard.gateway.shell.command import TEXTS, Command, Misused
 from railyard.gateway.shell.generic import Generic, user_name
 from railyard.gateway.shell.paths import Wrong
@@ -21,12 +21,11 @@ from railyard.gateway.shell.web import Failed, NoGateway, Web
 MISUSED = 255  #: exit status
 #: Commands that are called like the functions that carry them out.
 _NAMED = (
-    *(listing.ls, listing.lsr, listing.find, listing.du, listing.df, listing.count, listing.stat),
-    *(listing.test, listing.checksum, listing.getfacl),
+    *(names.ls, names.lsr, names.find, names.du, names.df, names.count, names.stat, names.test),
+    *(names.checksum, names.getfacl, names.mkdir, names.rm, names.rmdir, names.setrep, names.chmod),
+    *(names.chown, names.chgrp, names.truncate, names.concat, names.expunge),
     *(transfers.cat, transfers.text, transfers.tail, transfers.head, transfers.getmerge),
     *(transfers.get, transfers.put, transfers.touchz, transfers.touch, transfers.cp, transfers.mv),
-    *(changes.mkdir, changes.rm, changes.rmdir, changes.setrep, changes.chmod, changes.chown),
-    *(changes.chgrp, changes.truncate, changes.concat, changes.expunge),
 )
 #: {command: what carries it out}
 COMMANDS: dict[str, Callable[[Command], None]] = {
@@ -36,7 +35,7 @@ COMMANDS: dict[str, Callable[[Command], None]] = {
     "moveFromLocal": transfers.move_from_local,
     "moveToLocal": transfers.move_to_local,
     "appendToFile": transfers.append_to_file,
-    **dict.fromkeys(changes.REFUSED, changes.refused),
+    **dict.fromkeys(names.REFUSED, names.refused),
 }
 
 
@@ -52,7 +51,7 @@ def run(arguments: list[str], web: Web) -> int:
         print(f"{arguments[0]}: Unknown command\n{usage()}", file=sys.stderr)
         return MISUSED
     try:
-        command = Command(name, arguments[1:], web, takes_any=name in changes.REFUSED)
+        command = Command(name, arguments[1:], web, takes_any=name in names.REFUSED)
         COMMANDS[name](command)
     except Misused as misused:
         print(f"-{name}: {misused}\n{usage()}", file=sys.stderr)
@@ -134,13 +133,13 @@ def _run(command: str, rest: list[str], generic: Generic, user: str) -> int | No
         from railyard.gateway.shell import jar  # only this command needs it
 
         return jar.run(["streaming.jar", *rest] if command == "streaming" else rest, generic, user)
-    from railyard.gateway.shell import admin, jobs
+    from railyard.gateway.shell import admin
 
     runs = {
         **dict.fromkeys(("fs", "dfs"), run),
-        "job": jobs.run,
-        "dfsadmin": admin.run,
-        **dict.fromkeys(("application", "app"), jobs.run_application),
+        "job": admin.run_job,
+        "dfsadmin": admin.run_dfsadmin,
+        **dict.fromkeys(("application", "app"), admin.run_application),
     }
     rest = generic.take_all(rest)
     return runs[command](rest, generic.connect_checked(user)) if command in runs else None

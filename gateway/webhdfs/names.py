@@ -13,6 +13,7 @@ from typing import Any
 from railyard.cluster.errors import Refused
 from railyard.cluster.ids import NodeId, rack_of
 from railyard.cluster.machine import free_bytes
+from railyard.cluster.topology import Topology
 from railyard.dfs.client import DfsClient
 from railyard.dfs.messages import (
     BlockLocation,
@@ -42,11 +43,12 @@ def data_address(node: NodeId) -> str:
     return f"{node}:{_DATA_PORT}"
 
 
-def file_status(status: FileStatus, block_bytes: int, suffix: str = "") -> dict[str, Any]:
-    """A ``FileStatus``; ``suffix``: the name in its folder, ``block_bytes``: the topology's."""
+def file_status(status: FileStatus, topology: Topology, suffix: str = "") -> dict[str, Any]:
+    """A ``FileStatus``; ``suffix``: the name in its folder."""
+    block_bytes = status.stored_block_bytes or topology.stored_block_bytes
     return {
         "accessTime": int(status.accessed_s * 1000),
-        "blockSize": 0 if status.folder else status.stored_block_bytes or block_bytes,
+        "blockSize": 0 if status.folder else block_bytes,
         "childrenNum": status.entries,
         "fileId": status.number + 16385,  # where HDFS begins to count: "/" has that
         "group": status.group,
@@ -61,10 +63,10 @@ def file_status(status: FileStatus, block_bytes: int, suffix: str = "") -> dict[
     }
 
 
-def file_statuses(entries: Iterable[FileStatus], of: str, block_bytes: int) -> dict[str, Any]:
+def file_statuses(entries: Iterable[FileStatus], of: str, topology: Topology) -> dict[str, Any]:
     """``FileStatuses`` of the entries of the path ``of``; of a file its own, without a name."""
     shown = [
-        file_status(each, block_bytes, "" if each.path == of else each.path.rsplit("/", 1)[1])
+        file_status(each, topology, "" if each.path == of else each.path.rsplit("/", 1)[1])
         for each in entries
     ]
     return {"FileStatuses": {"FileStatus": shown}}
@@ -75,7 +77,7 @@ def _list_in_parts(call: Call, store: DfsClient) -> Answer:
     """The entries of a folder in parts, the next of which begins after a name."""
     after = call.text("startafter", "") or ""
     entries = [e for e in store.list(call.path) if e.path.rsplit("/", 1)[1] > after]
-    shown = file_statuses(entries[:_LISTED_MAX], call.path, call.place.stored_block_bytes)
+    shown = file_statuses(entries[:_LISTED_MAX], call.path, call.place.topology)
     left = max(0, len(entries) - _LISTED_MAX)
     return {"DirectoryListing": {"partialListing": shown, "remainingEntries": left}}
 
@@ -98,14 +100,14 @@ def _quota_usage(call: Call, store: DfsClient) -> Answer:
 def _server_defaults(call: Call, _: DfsClient) -> Answer:
     return {
         "FsServerDefaults": {
-            "blockSize": call.place.stored_block_bytes,
+            "blockSize": call.place.topology.stored_block_bytes,
             "bytesPerChecksum": 512,
             "checksumType": 2,  # CRC32C
             "defaultStoragePolicyId": 0,
             "encryptDataTransfer": False,
             "fileBufferSize": 4096,
             "keyProviderUri": "",
-            "replication": call.place.replication,
+            "replication": call.place.topology.storage.replication,
             "trashInterval": 0,
             "writePacketSize": 65536,
         }
@@ -350,7 +352,7 @@ def _set_replication(call: Call, store: DfsClient) -> Answer:
     replication, status = replication_of(call), store.find(call.path)
     if status is None or status.folder:
         return {"boolean": False}
-    replication = replication or call.place.replication
+    replication = replication or call.place.topology.storage.replication
     store.change(SetReplication(path=call.path, replication=replication))
     return {"boolean": True}
 
@@ -395,7 +397,7 @@ def _token(call: Call) -> str:
 def replication_of(call: Call) -> int:
     """The replicas that are asked for, as far as there are nodes; 0: the cluster's default."""
     asked = call.whole("replication", least=1, most=_REPLICAS_MAX)
-    return 0 if asked is None else min(asked, call.place.nodes)
+    return 0 if asked is None else min(asked, len(call.place.topology.nodes()))
 
 
 def check_parent(store: DfsClient, path: str) -> None:
@@ -430,10 +432,10 @@ def not_a_file(path: str) -> RemoteError:
 #: {(verb, operation): what carries it out}
 OPERATIONS: dict[tuple[str, str], Callable[[Call, DfsClient], Answer]] = {
     ("GET", "GETFILESTATUS"): lambda call, store: {
-        "FileStatus": file_status(existing(store, call.path), call.place.stored_block_bytes)
+        "FileStatus": file_status(existing(store, call.path), call.place.topology)
     },
     ("GET", "LISTSTATUS"): lambda call, store: file_statuses(
-        store.list(call.path), call.path, call.place.stored_block_bytes
+        store.list(call.path), call.path, call.place.topology
     ),
     ("GET", "LISTSTATUS_BATCH"): _list_in_parts,
     ("GET", "GETCONTENTSUMMARY"): _content_summary,

@@ -91,15 +91,8 @@ class WebHdfs:
     def __init__(
         self, stores: Stores, folder: RunFolder, config: ClusterConfig, tokens: Tokens
     ) -> None:
-        topology = config.topology
         self._stores = stores
-        self._place = Place(
-            stored_block_bytes=topology.stored_block_bytes,
-            nodes=len(topology.nodes()),
-            replication=topology.storage.replication,
-            disk=folder.path,
-            tokens=tokens,
-        )
+        self._place = Place(config.topology, folder.path, tokens)
 
     def add_to(self, app: web.Application) -> None:
         for path in (PREFIX, PREFIX + r"/{path:[\s\S]*}"):
@@ -253,7 +246,7 @@ async def _get_file_checksum(call: Call, store: Store) -> web.StreamResponse:
     def read(client: DfsClient) -> dict[str, object]:
         block_bytes = existing_file(client, call.path).stored_block_bytes
         pieces = _opened(client, call.path).stream()
-        return file_checksum(pieces, block_bytes or call.place.stored_block_bytes)
+        return file_checksum(pieces, block_bytes or call.place.topology.stored_block_bytes)
 
     if call.boolean("noredirect", False) and not call.is_data:
         return _elsewhere(call)

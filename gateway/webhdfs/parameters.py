@@ -22,6 +22,7 @@ from aiohttp import web
 
 from railyard.cluster.acceptance import Accepted, Entry, idle, refused, used
 from railyard.cluster.errors import PeerError, UsageError, shortened
+from railyard.cluster.topology import Topology
 from railyard.dfs.paths import parse_path
 from railyard.gateway.http.answers import RemoteError, illegal
 from railyard.gateway.http.guard import Tokens
@@ -106,9 +107,7 @@ _NO_BLOCK_BYTES = 128 * 2**20
 class Place(NamedTuple):
     """What operations need to know of the cluster."""
 
-    stored_block_bytes: int
-    nodes: int
-    replication: int  #: the default
+    topology: Topology
     disk: Path  #: a folder on the disk that has the blocks
     tokens: Tokens
 
@@ -197,7 +196,7 @@ class Call:
 
     def block_bytes(self) -> int:
         """Bytes of a new file's blocks; 0: the topology's."""
-        most, wanted = self.place.stored_block_bytes, self.whole("blocksize", least=1)
+        most, wanted = self.place.topology.stored_block_bytes, self.whole("blocksize", least=1)
         if wanted is None or wanted == _NO_BLOCK_BYTES > most or wanted == most:
             return 0
         if wanted > most or wanted % _BLOCK_STEP_BYTES:

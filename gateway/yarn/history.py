@@ -19,20 +19,14 @@ from aiohttp import web
 
 from railyard.cluster.errors import Refused
 from railyard.cluster.ids import JobId, NodeId
+from railyard.cluster.messaging.wire import Message
 from railyard.cluster.runfolder import RunFolder
 from railyard.gateway.http.answers import RemoteError
-from railyard.gateway.stores import Store, Stores
+from railyard.gateway.stores import M, Store, Stores
 from railyard.gateway.yarn.answers import answering, bad, listed, not_found, passing
-from railyard.gateway.yarn.mapreduce import (
-    MapReduceJob,
-    attempt_counters,
-    in_history,
-    job_counters,
-    task_counters,
-)
+from railyard.gateway.yarn.mapreduce import MapReduceJob, in_history
 from railyard.gateway.yarn.numbers import Numbers, Row, job_id, job_named, versions
 from railyard.resourcemanager.process.messages import (
-    TASKS_AT_ONCE,
     AttemptReport,
     ClusterStatus,
     GetClusterStatus,
@@ -60,15 +54,15 @@ _ALL_TASKS = "/tasks"
 _ANSWERS: dict[str, Callable[..., Row]] = {
     "/jobattempts": MapReduceJob.attempts,
     "/conf": MapReduceJob.settings,
-    "/counters": job_counters,
+    "/counters": MapReduceJob.counters,
     _ALL_TASKS: lambda job, kind: listed("tasks", "task", map(job.task, job.of_kind(kind))),
     _TASK: lambda job, task: {"task": job.task(task)},
-    f"{_TASK}/counters": task_counters,
+    f"{_TASK}/counters": MapReduceJob.task_counters,
     f"{_TASK}/attempts": lambda job, task: listed(
         "taskAttempts", "taskAttempt", [job.attempt(task, each) for each in task.attempts]
     ),
     _ATTEMPT: lambda job, task, attempt: {"taskAttempt": job.attempt(task, attempt)},
-    f"{_ATTEMPT}/counters": attempt_counters,
+    f"{_ATTEMPT}/counters": MapReduceJob.attempt_counters,
     f"{_ATTEMPT}/state": lambda job, task, attempt: {
         "jobTaskAttemptState": {"state": job.attempt(task, attempt)["state"]}
     },
@@ -127,7 +121,7 @@ class HistoryRest:
 
     async def _master_jobs(self, request: web.Request) -> Row:
         async with self._stores.one() as store:
-            job = await self._details(store, self._of_app(request))
+            job = await self._details(store, self._of_app(request), request)
         return {"jobs": {"job": [job.in_master()]}}
 
     async def _tracking(self, request: web.Request) -> web.Response:
@@ -152,9 +146,13 @@ class HistoryRest:
             job = await self._details(store, self._wanted(request), request)
             if path in ("", "/counters", _ALL_TASKS):
                 tasks: list[TaskReport] = []
-                while (page := await _page(store, job, len(tasks))).left:
+                more = True
+                while more:
+                    wanted = GetJobTasks(job=job.status.job, begin=len(tasks))
+                    page = await _found(store, wanted, JobTasks)
                     tasks += page.tasks
-                job = replace(job, tasks=tasks + list(page.tasks))
+                    more = page.left > 0
+                job = replace(job, tasks=tasks)
             elif path.startswith(_TASK):
                 task = await _task(store, job, request.match_info["task"])
                 named.append(task)
@@ -166,22 +164,16 @@ class HistoryRest:
                 job = replace(job, network_bytes=summary["bytes"])
         return await asyncio.to_thread(make, job, *named)
 
-    async def _details(
-        self, store: Store, job: JobId, request: web.Request | None = None
-    ) -> MapReduceJob:
-        try:
-            details = await store.ask(GetJobDetails(job=job), JobDetails)
-        except Refused as refused:
-            raise not_found(str(refused)) from None
+    async def _details(self, store: Store, job: JobId, request: web.Request) -> MapReduceJob:
+        details = await _found(store, GetJobDetails(job=job), JobDetails)
         found = MapReduceJob(
             details,
             self._begun_ms,
             scale=self._scale,
             addresses=self._addresses,
-            gateway="" if request is None else request.host,
+            gateway=request.host,
         )
-        in_history_only = request is not None and "app" not in request.match_info
-        if in_history_only and details.status.finished_s is None:
+        if "app" not in request.match_info and details.status.finished_s is None:
             raise not_found(f"job, {found.id}, is not found: it runs still")
         return found
 
@@ -205,7 +197,8 @@ async def _task(store: Store, job: MapReduceJob, name: str) -> TaskReport:
     at = job.ids.position(name) if name.startswith("task_") else None
     if at is None:
         raise not_found(f"task not found with id {name[:80]}")
-    return (await _page(store, job, at, 1)).tasks[0]
+    wanted = GetJobTasks(job=job.status.job, begin=at, limit=1)
+    return (await _found(store, wanted, JobTasks)).tasks[0]
 
 
 def _attempt(job: MapReduceJob, task: TaskReport, name: str) -> AttemptReport:
@@ -215,12 +208,9 @@ def _attempt(job: MapReduceJob, task: TaskReport, name: str) -> AttemptReport:
     raise not_found(f"Error getting info on task attempt id {name[:80]}")
 
 
-async def _page(
-    store: Store, job: MapReduceJob, begin: int, limit: int = TASKS_AT_ONCE
-) -> JobTasks:
+async def _found(store: Store, question: Message, answer: type[M]) -> M:
     try:
-        wanted = GetJobTasks(job=job.status.job, begin=begin, limit=limit)
-        return await store.ask(wanted, JobTasks)
+        return await store.ask(question, answer)
     except Refused as refused:
         raise not_found(str(refused)) from None
 

@@ -13,7 +13,7 @@ that there were.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -214,6 +214,33 @@ class MapReduceJob:
             },
         }
 
+    # Counters ------------------------------------------------------------------------------------
+    def counters(self) -> dict[str, Any]:
+        """``jobCounters``: each task counts once, with the attempt that succeeded."""
+        maps, reduces = (_added_up(self, kind) for kind in KINDS)
+        maps.update({(JOBS, name): count for name, count in _launched(self).items()})
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for group, name in sorted(maps.keys() | reduces.keys()):
+            counts = maps[group, name], reduces[group, name]
+            shown = (0, 0) if group == JOBS else counts  # the first are the job's own
+            values = (*shown, sum(counts))
+            keys = ("mapCounterValue", "reduceCounterValue", "totalCounterValue")
+            row = {"name": name} | dict(zip(keys, values, strict=True))
+            rows.setdefault(group, []).append(row)
+        groups = [{"counterGroupName": group, "counter": each} for group, each in rows.items()]
+        return {"jobCounters": {"id": self.id, "counterGroup": groups}}
+
+    def task_counters(self, task: TaskReport) -> dict[str, Any]:
+        """``jobTaskCounters``: those of the attempt that succeeded."""
+        rows = _rows(_of_task(self, task))
+        return {"jobTaskCounters": {"id": self.ids.task(task.task), "taskCounterGroup": rows}}
+
+    def attempt_counters(self, task: TaskReport, attempt: AttemptReport) -> dict[str, Any]:
+        """``jobTaskAttemptCounters``."""
+        named = {"id": self.ids.attempt(attempt.attempt)}
+        rows = _rows(_of_attempt(self, task, attempt))
+        return {"jobTaskAttemptCounters": named | {"taskAttemptCounterGroup": rows}}
+
     # ---------------------------------------------------------------------------------------------
     def _attempt_counts(self) -> Row:
         """Attempts by how they ended, and mean times; the tasks must be all of the job's."""
@@ -413,36 +440,6 @@ def hadoop_counters(figures: JobDetails, scale: int) -> Groups:
     return groups
 
 
-def job_counters(job: MapReduceJob) -> dict[str, Any]:
-    """``jobCounters``: each task counts once, with the attempt that succeeded."""
-    by_kind = {kind: _added_up(_of_task(job, task) for task in job.of_kind(kind)) for kind in KINDS}
-    by_kind["m"][JOBS] = _launched(job)
-    names = {(group, name) for of in by_kind.values() for group in of for name in of[group]}
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for group, name in sorted(names):
-        counts = [by_kind[kind].get(group, {}).get(name, 0) for kind in KINDS]
-        shown = [0, 0] if group == JOBS else counts  # the first are the job's own
-        values = (*shown, sum(counts))
-        keys = ("mapCounterValue", "reduceCounterValue", "totalCounterValue")
-        row = {"name": name} | dict(zip(keys, values, strict=True))
-        rows.setdefault(group, []).append(row)
-    groups = [{"counterGroupName": group, "counter": each} for group, each in rows.items()]
-    return {"jobCounters": {"id": job.id, "counterGroup": groups}}
-
-
-def task_counters(job: MapReduceJob, task: TaskReport) -> dict[str, Any]:
-    """``jobTaskCounters``: those of the attempt that succeeded."""
-    rows = _rows(_of_task(job, task))
-    return {"jobTaskCounters": {"id": job.ids.task(task.task), "taskCounterGroup": rows}}
-
-
-def attempt_counters(job: MapReduceJob, task: TaskReport, attempt: AttemptReport) -> dict[str, Any]:
-    """``jobTaskAttemptCounters``."""
-    named = {"id": job.ids.attempt(attempt.attempt)}
-    rows = _rows(_of_attempt(job, task, attempt))
-    return {"jobTaskAttemptCounters": named | {"taskAttemptCounterGroup": rows}}
-
-
 def counters_of(stage: str, attempt: AttemptReport, *, is_map: bool, scale: int = 1) -> Groups:
     """The counters of an attempt that succeeded; of others, those that are known.
 
@@ -487,13 +484,13 @@ def _add_counted(groups: Groups, stage: str, counters: Mapping[str, int], *, is_
         groups[TASKS] |= {"COMBINE_INPUT_RECORDS": pairs, "COMBINE_OUTPUT_RECORDS": pairs - away}
 
 
-def _added_up(many: Iterable[Groups]) -> Groups:
-    """The sums of several attempts' counters."""
-    sums: dict[str, Counter[str]] = {}
-    for groups in many:
-        for group, counted in groups.items():
-            sums.setdefault(group, Counter()).update(counted)
-    return {group: dict(counted) for group, counted in sums.items()}
+def _added_up(job: MapReduceJob, kind: str) -> Counter[tuple[str, str]]:
+    """{(group, counter): the sum over the tasks of a kind}"""
+    sums: Counter[tuple[str, str]] = Counter()
+    for task in job.of_kind(kind):
+        for group, counted in _of_task(job, task).items():
+            sums.update({(group, name): count for name, count in counted.items()})
+    return sums
 
 
 def _of_task(job: MapReduceJob, task: TaskReport) -> Groups:

@@ -90,10 +90,7 @@ class StatelessPolicy(CircuitPolicy):
 
     @abstractmethod
     def wanted(self, now_s: float, coflows: Sequence[CoflowPairs]) -> Iterable[RackPair]:
-        """The pairs that should have circuits now, at most W at a port.
-
-        Choose from the ``pairs`` of these coflows, which are in order.
-        """
+        """The pairs of these coflows, in order, to have circuits now: at most W at a port."""
 
     def choose(self, now_s: float, coflows: Sequence[CoflowPairs]) -> list[int]:
         """The numbers of the pairs wanted; ``InvariantError`` if the switch can't have these."""

@@ -302,10 +302,7 @@ def look(
 def look_at_circuits(
     coflow: int, side: int, port: int, now_s: float, room: Array, c: Circuits
 ) -> int:
-    """The first pair of a coflow for which a circuit at a port carries already.
-
-    No coflow before its own uses that circuit.  ``NONE``: there is none.
-    """
+    """A coflow's first pair whose circuit at a port carries, used by none before; or ``NONE``."""
     pairs, of, rank, first = c.pairs, c.of, c.coflows.rank, NONE
     place = (2 * coflow + side) * c.racks + port
     for number in range(port * c.wavelengths, (port + 1) * c.wavelengths):

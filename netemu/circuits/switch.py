@@ -44,10 +44,7 @@ def spare(pair: int, c: Circuits) -> int:
 
 
 def connect(pair: int, now_s: float, s: State, c: Circuits) -> None:
-    """Give a pair a circuit: a spare one, which may carry already, or a new one.
-
-    Unused circuits are taken down to make room, the oldest first.
-    """
+    """Give a pair a spare circuit, or a new one; the oldest unused ones make room for it."""
     of, delta_s = c.of, c.lists.times[DELTA]
     src, dst = c.pairs.port[2 * pair], c.pairs.port[2 * pair + 1]
     slot = spare(pair, c)
@@ -65,10 +62,7 @@ def connect(pair: int, now_s: float, s: State, c: Circuits) -> None:
 
 
 def free_place(side: int, rack: int, now_s: float, c: Circuits) -> int:
-    """A place without a circuit at a rack's port; the oldest unused one is taken down for it.
-
-    Places at a port out are slots.
-    """
+    """A place (out: a slot) without a circuit at a port; the oldest unused one makes room."""
     of, oldest, oldest_at = c.of, NONE, NONE
     for at in range(rack * c.wavelengths, (rack + 1) * c.wavelengths):
         slot = of.into[at]

@@ -26,13 +26,7 @@ from operator import itemgetter
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.netemu.emulator.statistics import lateness_class
 from railyard.netemu.fabric.fabric import Fabric, Order, StartFlows, TakeUpCoflow
-from railyard.netemu.messages import (
-    CloseFlow,
-    FinishCoflow,
-    Grants,
-    RegisterCoflow,
-    SetCapacity,
-)
+from railyard.netemu.messages import CloseFlow, FinishCoflow, Grants, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import CoflowPast, Finished, FlowSpec
 
 #: Shortest and longest time between two checks of all flows; with many flows the shortest is so
@@ -75,16 +69,10 @@ class _Outbox:
 
 
 class Ledger:
-    """The fabric's flows and their senders.  Times are the fabric's and never go back.
-
-    ``pasts``: the ledger is in place of another, which knew this of coflows.
-    """
+    """Flows and their senders, on the fabric's clock; ``pasts``: of the ledger that it replaces."""
 
     def __init__(
-        self,
-        fabric: Fabric,
-        scale: int,
-        pasts: Mapping[CoflowId, CoflowPast] | None = None,
+        self, fabric: Fabric, scale: int, pasts: Mapping[CoflowId, CoflowPast] | None = None
     ) -> None:
         self.fabric = fabric
         self._pasts = pasts or {}
@@ -206,10 +194,7 @@ class Ledger:
                 del known[flow]
 
     def resume(self, coflows: Iterable[CoflowId], flows: Iterable[FlowSpec]) -> None:
-        """Keep these coflows and flows of them, and close all others of coflows.
-
-        A flow that nobody waits for may be over: it is opened when its sender comes.
-        """
+        """Keep these coflows and flows, of which some may be over; close all others of coflows."""
         wanted, specs = dict.fromkeys(coflows), {spec.flow: spec for spec in flows}
         for coflow in list(self.coflows):
             if coflow not in wanted:
@@ -261,10 +246,7 @@ class Ledger:
         return min(due_s, self._tick_s) if self._senders else due_s
 
     def next_ready_s(self) -> float:
-        """When the next circuit is ready that a flow waits for.
-
-        For the fabric that is no event if nothing but the circuit limits the flow.
-        """
+        """When a circuit is ready that a flow waits for: perhaps no event of the fabric."""
         return self.fabric.next_ready_s() if self._idle else math.inf
 
     def take_grants(self) -> dict[Peer, Grants]:
@@ -289,10 +271,7 @@ class Ledger:
         self.fabric.handle(order, self.fabric.now_s)
 
     def _come_back(self, spec: FlowSpec, sender: Peer) -> None:
-        """A process that opened a flow has connected again, as another peer.
-
-        The flow may have ended meanwhile.
-        """
+        """A process that opened a flow, which may have ended, is back, as another peer."""
         if self._unclaimed.pop(spec.flow, None) is not None:
             self._out[sender].finished.append(spec.flow)
             return

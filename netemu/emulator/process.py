@@ -109,8 +109,7 @@ class Owners:
             raise PeerError(f'flow "{flow}": belongs to another process')
 
     def forget(self, is_over: Callable[[FlowId], bool]) -> None:
-        for flow in [flow for flow in self._by_flow if is_over(flow)]:
-            del self._by_flow[flow]
+        self._by_flow = {flow: by for flow, by in self._by_flow.items() if not is_over(flow)}
 
 
 # The state file -----------------------------------------------------------------------------------
@@ -126,10 +125,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_state(file: Path, now_s: float) -> State | None:
-    """What the last emulator has written; None if there was none.
-
-    Of a file that can't be read, nothing is known but that there was one.
-    """
+    """What the last emulator has written, as far as it can be read; None if there was none."""
     try:
         return msgspec.msgpack.decode(file.read_bytes(), type=State)
     except FileNotFoundError:
@@ -235,10 +231,7 @@ def network_view(fabric: Fabric, *, with_rates: bool) -> NetworkView:
 
 
 class NetworkEmulator:
-    """Serves the name "network".
-
-    With a ``file``, it goes on with what an earlier one has written there.
-    """
+    """Serves the name "network"; goes on with what an earlier one has written in ``file``."""
 
     def __init__(
         self,
@@ -283,9 +276,8 @@ class NetworkEmulator:
         self._reactor.call_every(_CPU_SAMPLE_S, self._sample_cpu)
         self._reactor.call_every(_SWEEP_S, self._sweep)
         self._failure = ""  #: why the file can't be written
-        if file is not None:
-            self._keep()
-            self._reactor.call_every(_KEEP_PERIOD_S, self._keep_if_busy)
+        self._keep()
+        self._reactor.call_every(_KEEP_PERIOD_S, self._keep_if_busy)
 
     # Orders ------------------------------------------------------------------------------------
     def _on(
@@ -427,10 +419,7 @@ class NetworkEmulator:
             self._call_at(ready_s - _AHEAD_S, partial(self._compute_ahead, ready_s))
 
     def _compute_ahead(self, ready_s: float) -> None:
-        """Compute now which rates there will be once a circuit is ready, and only send grants then.
-
-        Orders that arrive in between count from that time.
-        """
+        """Compute the rates from when a circuit is ready on; orders until then count from then."""
         self._ledger.advance(ready_s)
         self._call_at(ready_s, self._send_grants)
 

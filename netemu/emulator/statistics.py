@@ -51,10 +51,7 @@ def network_utilization(stats: NetworkStats) -> float:
 
 
 def layer_utilization(stats: NetworkStats, network: Network, span_s: float) -> dict[str, float]:
-    """Share used of what each layer of a tree's switches could have carried in that time.
-
-    Of the capacities as stated; {} without a tree, 0 of unlimited switches.
-    """
+    """Share used of each layer of switches as stated; {} without a tree, 0 without limits."""
     found: dict[str, float] = {}
     for layer, switches in network.layers.items():
         bytes_per_s = float(sum(network.capacities[network.number[name]] for name in switches))

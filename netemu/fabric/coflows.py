@@ -25,10 +25,7 @@ class Places:
         self._key_of: dict[int, Key] = {}
 
     def add(self, new: Sequence[tuple[Key, int]], numbers: Floats) -> bool:
-        """Add flows, and set their ``numbers``, [flow].
-
-        Returns whether flows that were there have other numbers now.
-        """
+        """Add flows, and set their ``numbers``, [flow]; returns whether others have new ones."""
         is_anew = False
         for done, (key, flow) in enumerate(sorted(new)):
             place = bisect_left(self._keys, key)

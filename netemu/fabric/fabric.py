@@ -44,7 +44,6 @@ from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.flows import (
     CircuitChange,
     CircuitState,
-    Coflow,
     CoflowPast,
     Finished,
     FlowRows,
@@ -60,10 +59,7 @@ MANY_FLOWS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class StartFlows:
-    """Open flows, in this order; those before a wrong one stay open.
-
-    For many, ``FlowRows`` are quicker, of which none is open then.
-    """
+    """Open flows, in this order; those before a wrong one stay open, unlike ``FlowRows``."""
 
     flows: Sequence[FlowSpec]
     sent_bytes: float = 0.0  #: what another fabric has carried of each: 0 to its size
@@ -140,7 +136,8 @@ class Fabric:
         self._flows: dict[FlowId, int] = {}
         #: {flow: its name, or its number if it was started with one}
         self._names: dict[int, Any] = {}
-        self._coflows: dict[CoflowId, Coflow] = {}
+        #: those that are registered, with what is known from before; None: it has had no flow
+        self._coflows: dict[CoflowId, CoflowPast | None] = {}
         #: flows that send nothing yet, and begin to before time passes
         self._coming: dict[int, None] = {}
         #: flows with nothing to send or no limit to it; they finish before time passes
@@ -200,9 +197,9 @@ class Fabric:
         """What another fabric must know of the coflows that have had flows, to go on with them."""
         ended = self._ended_bytes() if self._by_coflow else {}
         return {
-            name: CoflowPast(coflow.started_s, ended.get(name, coflow.ended_bytes))
-            for name, coflow in self._coflows.items()
-            if coflow.started_s is not None
+            name: past._replace(ended_bytes=ended.get(name, past.ended_bytes))
+            for name, past in self._coflows.items()
+            if past is not None
         }
 
     def sent_bytes(self, flow: FlowId) -> int:
@@ -225,11 +222,10 @@ class Fabric:
         if self._optics is not None:
             self._optics.add_to_ports(load)
         free = np.maximum(self._capacities - load[: len(self._capacities)], 0.0).tolist()
-        return {name: free[number] for name, number in self.network.number.items()}
+        return dict(zip(self.network.number, free, strict=True))
 
     def capacities_bytes_per_s(self) -> dict[str, float]:
-        capacities = self._capacities.tolist()
-        return {name: capacities[number] for name, number in self.network.number.items()}
+        return dict(zip(self.network.number, self._capacities.tolist(), strict=True))
 
     def changed_capacities(self) -> dict[str, float]:
         """Of links that carry more or less than the topology says, what they carry, in bytes/s."""
@@ -273,7 +269,7 @@ class Fabric:
     def bytes_by_link(self) -> dict[str, int]:
         self._begin()
         by_link = self._store.carried(list(self._flows.values()))[1].tolist()
-        return {name: round(by_link[number]) for name, number in self.network.number.items()}
+        return dict(zip(self.network.number, map(round, by_link), strict=True))
 
     def stats(self, opened: int = 0, finished: int = 0, cancelled: int = 0) -> NetworkStats:
         """All that it has carried, in the format of the emulator's counters, and so many flows."""
@@ -342,10 +338,11 @@ class Fabric:
                 self._recent.add((self._store.now_s, "start", spec.flow, spec))
         finally:
             self._place(keys)
-            self._send(opened)
+            self._coming.update(dict.fromkeys(opened))
 
     def _start_rows(self, rows: FlowRows) -> None:
-        coflows = [self._registered(coflow) for coflow in rows.coflows]
+        for coflow in rows.coflows:
+            self._check_registered(coflow)
         names = cast("Sequence[FlowId]", rows.names)
         if not self._flows.keys().isdisjoint(names):
             open_already = next(name for name in names if name in self._flows)
@@ -365,14 +362,13 @@ class Fabric:
         flows = store.add((rows.src, rows.dst, groups[rows.coflow], rows.size_bytes, weights))
         self._names.update(zip(flows, names, strict=True))
         self._flows.update(zip(names, flows, strict=True))
-        for coflow in coflows:
-            if coflow.started_s is None:
-                coflow.started_s = store.now_s
+        for coflow in rows.coflows:
+            self._coflows[coflow] = self._coflows[coflow] or CoflowPast(store.now_s)
         self._recent.add((store.now_s, "start", names, None))
         if self._places is not None:
             priorities = [priority or (inf,) for _, priority in rows.asks] or [(inf,)] * len(flows)
             self._place(list(zip(zip(priorities, names, strict=True), flows, strict=True)))
-        self._send(flows)
+        self._coming.update(dict.fromkeys(flows))
 
     def _close(self, order: CloseFlow) -> None:
         if order.flow in self._flows:
@@ -416,13 +412,13 @@ class Fabric:
         name = order.coflow
         if name in self._coflows:
             raise ValueError(f'coflow "{name}" is registered already')
-        self._coflows[name] = coflow = Coflow()
+        self._coflows[name] = None
         if isinstance(order, TakeUpCoflow):
-            coflow.started_s, coflow.ended_bytes = order.past
+            self._coflows[name] = order.past
             self._open.take_up(name, *order.past)
 
     def _finish_coflow(self, order: FinishCoflow) -> None:
-        self._registered(order.coflow)
+        self._check_registered(order.coflow)
         for flow in self.flows_of(order.coflow):
             self._cancel(flow)
         del self._coflows[order.coflow]
@@ -485,7 +481,8 @@ class Fabric:
     def _add(self, spec: FlowSpec, sent_bytes: float) -> int:
         """Add a flow, which does not send yet."""
         name, size_bytes, weight = spec.flow, spec.size_bytes, spec.weight
-        coflow = None if spec.coflow is None else self._registered(spec.coflow)
+        if spec.coflow is not None:
+            self._check_registered(spec.coflow)
         if name in self._flows:
             raise ValueError(f'flow "{name}" is open already')
         if size_bytes < 0 or not 0 < weight < inf:
@@ -505,18 +502,15 @@ class Fabric:
             flows.sent[flow] = flows.booked[flow] = sent_bytes
             if self._by_coflow and self._store.ways(np.array([flow], np.int32))[0][0] != NONE:
                 self._store.view.groups.sent[number] += sent_bytes
-        if coflow is not None and coflow.started_s is None:
-            coflow.started_s = self._store.now_s
+        if spec.coflow is not None:
+            past = self._coflows[spec.coflow]
+            self._coflows[spec.coflow] = past or CoflowPast(self._store.now_s)
         return flow
 
     def _place(self, keys: Sequence[tuple[Key, int]]) -> None:
         """Give flows their places in the order of priorities, if there is one."""
         if self._places is not None and self._places.add(keys, self._store.state.flows.key):
             self._store.renumber()
-
-    def _send(self, going: Sequence[int]) -> None:
-        """Let flows that send nothing send what they have, together with others of this moment."""
-        self._coming.update(dict.fromkeys(going))
 
     def _begin(self) -> None:
         """Have the flows that are to send do so."""
@@ -544,11 +538,9 @@ class Fabric:
             store.send(new, ways)
             self._changed()
 
-    def _registered(self, name: CoflowId) -> Coflow:
-        coflow = self._coflows.get(name)
-        if coflow is None:
+    def _check_registered(self, name: CoflowId) -> None:
+        if name not in self._coflows:
             raise ValueError(f'coflow "{name}" is not registered')
-        return coflow
 
     def _take_ended(self) -> None:
         """Close the flows that have sent all."""
@@ -572,10 +564,7 @@ class Fabric:
         self._finished += done
 
     def _close_all(self, closing: Numbers) -> tuple[list[FlowId], list[CoflowId | None], int]:
-        """Forget flows that send nothing.
-
-        Returns their names, the coflow of each, if it is of one, and what all have sent together.
-        """
+        """Forget flows that send nothing; returns names, coflows, and bytes sent in all."""
         numbers = self._store.state.flows.coflow[closing].tolist()
         numbers_free, sent_bytes = self._store.close(closing)
         names = list(map(self._names.pop, numbers_free))

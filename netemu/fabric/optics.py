@@ -51,13 +51,7 @@ _WHAT: tuple[Change, ...] = ("set-up", "up", "down")
 class OpticalPlane:
     """The pairs, slots and ports of one network."""
 
-    def __init__(
-        self,
-        topology: Topology,
-        policy: str,
-        store: Store,
-        coflows: OpenCoflows,
-    ) -> None:
+    def __init__(self, topology: Topology, policy: str, store: Store, coflows: OpenCoflows) -> None:
         assert topology.ocs is not None
         self.racks = tuple(rack.id for rack in topology.rack_list())
         delta_s, self.wavelengths = topology.ocs.delta_s, topology.ocs.wavelengths
@@ -132,10 +126,7 @@ class OpticalPlane:
 
     # What flows do -------------------------------------------------------------------------------
     def enter(self, coming: Numbers) -> Numbers:
-        """Take in those of these flows, which are in no row, that have bytes for another rack.
-
-        Returns the others.
-        """
+        """Take in those of these new flows that have bytes for another rack; returns the others."""
         store, of, others = self._store, self._store.state.flows, np.zeros_like(coming)
         self._make_room(len(coming))
         store.make_room(0)
@@ -146,10 +137,7 @@ class OpticalPlane:
         return others[:many]
 
     def forget_all(self, flows: Numbers) -> None:
-        """Forget flows that have nothing to send, or are closed; they are in no row.
-
-        Those that a circuit has carried to their end are forgotten already.
-        """
+        """Forget flows, in no row, that have sent all or are closed, unless that was done."""
         store, pair = self._store, self.state.flows.pair
         known = flows[flows < len(pair)]
         for flow in known[pair[known] != NONE].tolist():
@@ -187,10 +175,7 @@ class OpticalPlane:
         return by_packets
 
     def set_rates(self) -> bool:
-        """Choose circuits, if there is a reason to, and set rates; ``sort_out`` has been called.
-
-        Returns whether rates could be set.
-        """
+        """Choose circuits, if there is a reason to, and set rates; returns whether it could."""
         store = self._store
         is_new = bool(self.view.lists.counts[REORDER]) and self._put_in_order()
         policy, times = self.policy, self.view.lists.times

@@ -77,10 +77,7 @@ class Planner:
         return self._next_s
 
     def run(self, until_s: float, together_s: float) -> bool:
-        """Go from event to event until then, or until the plan ends.
-
-        Returns whether rates are to be set anew.
-        """
+        """Go from event to event until then, or the plan's end; whether to set rates anew."""
         store = self._store
         if until_s + instant_s(until_s) < self.next_s():
             store.now_s = until_s

@@ -97,7 +97,6 @@ class WayTable:
 _LOOPS = (rows, ways, filling, levels, lines, sunflow, switch, pairs)
 #: What loops get of new flows.
 _COLUMNS = (np.int32, *[np.int64] * 4, np.float64)
-_NO_FLOWS: Numbers = np.zeros(0, np.int32)
 _PLAIN = SimpleNamespace(**{module.__name__.rpartition(".")[2]: module for module in _LOOPS})
 
 
@@ -180,17 +179,12 @@ class Store:
     def take_ended(self) -> Numbers:
         """The flows that have ended since this was asked."""
         counts = self.view.work.counts
-        if not counts[ENDED]:
-            return _NO_FLOWS
         ended: Numbers = self.state.work.ended[: counts[ENDED]].copy()
         counts[ENDED] = 0
         return ended
 
     def close(self, closing: Numbers) -> tuple[list[int], float]:
-        """Have the numbers of flows that send nothing for others.
-
-        Returns these, and how many bytes they have sent together.
-        """
+        """Have the numbers of flows that send nothing for others; also returns what these sent."""
         sent_bytes = self._book(closing)
         self.state.flows.coflow[closing] = NONE
         free: list[int] = closing.tolist()

@@ -293,10 +293,7 @@ def count_rising(many: int, s: State) -> int:
 
 
 def freeze(chosen: int, share: float, now_s: float, s: State) -> float:
-    """Stop a row at this share: it rises no more on any of its links.
-
-    Returns its share with what it had before.
-    """
+    """Stop a row at this share, on all of its links; returns its share with what it had before."""
     rows, work = s.rows, s.work
     row, wanted = work.rows[chosen], work.wanted[chosen]
     work.is_frozen[chosen] = True

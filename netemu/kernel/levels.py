@@ -109,10 +109,7 @@ def is_amiss(cell: int, part: int, s: State) -> bool:
 
 
 def relevel(group: int, part: int, now_s: float, s: State) -> bool:
-    """Give new levels to a group's links that are amiss, and to those that this puts amiss.
-
-    Returns whether that came to an end.
-    """
+    """Give new levels to a group's links while any is amiss; returns whether that ended."""
     cells, work, most = s.cells, s.work, len(s.work.queue)
     many = first = links = 0
     cell = s.groups.cell[group]
@@ -191,10 +188,7 @@ def list_rows(cell: int, part: int, left: float, s: State) -> tuple[float, float
 def pass_on(
     cell: int, part: int, chosen: int, first: int, many: int, now_s: float, s: State
 ) -> int:
-    """Give the ``chosen`` rows of a link their new rates, and queue the other links of these.
-
-    Returns how many are queued then.
-    """
+    """Give a link's ``chosen`` rows their rates, queue their other links; returns how many are."""
     rows, cells, work, most = s.rows, s.cells, s.work, len(s.work.queue)
     load, level = 0.0, cells.level[2 * cell + part]
     for at in range(chosen):

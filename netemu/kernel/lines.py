@@ -26,13 +26,7 @@ from railyard.netemu.kernel.rows import (
     settle,
     step_out,
 )
-from railyard.netemu.kernel.state import (
-    ENDED,
-    NO_END,
-    NONE,
-    SENDING,
-    State,
-)
+from railyard.netemu.kernel.state import ENDED, NO_END, NONE, SENDING, State
 
 #: Of a link that carries so much, this share is rounding.
 _ROUNDING = 1e-9
@@ -69,10 +63,7 @@ def put_right(row: int, now_s: float, s: State) -> None:
 
 # In order ----------------------------------------------------------------------------------------
 def look(s: State) -> int:
-    """Have ``work.heap`` be the links on which a line begins that is not closed.
-
-    Returns how many; the first is that of the smallest key of such lines.
-    """
+    """Have ``work.heap`` be the links on which open lines begin, by key; returns how many."""
     work, many = s.work, 0
     for link in range(s.none):
         line = first_open(work.line[link], s) if work.left[link] > 0.0 else NONE

@@ -70,10 +70,7 @@ def sent_by(flow: int, now_s: float, s: State) -> float:
 def put_between(
     item: int, before: int, after: int, befores: Array, afters: Array, firsts: Array, of: int
 ) -> None:
-    """Put an item of a list, whose first item stands in ``firsts[of]``, between two of its items.
-
-    ``NONE``: it is the first, or the last.
-    """
+    """Put an item of a list, which begins with ``firsts[of]``, between two; ``NONE``: at an end."""
     befores[item], afters[item] = before, after
     if before == NONE:
         firsts[of] = item

@@ -223,13 +223,7 @@ def empty_state(
 
 
 def grown(
-    state: State,
-    *,
-    flows: int = 0,
-    rows: int = 0,
-    cells: int = 0,
-    groups: int = 0,
-    ways: int = 0,
+    state: State, *, flows: int = 0, rows: int = 0, cells: int = 0, groups: int = 0, ways: int = 0
 ) -> State:
     """The same with room for so many, if there is less."""
     made: dict[str, Any] = {}

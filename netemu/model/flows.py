@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -56,15 +55,7 @@ class CoflowPast(NamedTuple):
 
     arrived_s: float  #: when its first flow was started
     #: what those of its flows have sent that are not open any more, and that links limited
-    ended_bytes: float
-
-
-@dataclass(slots=True)
-class Coflow:
-    """A registered coflow."""
-
-    started_s: float | None = None  #: when its first flow was started
-    ended_bytes: float = 0.0  #: what is known of that from its past
+    ended_bytes: float = 0.0
 
 
 Change = Literal["set-up", "up", "down"]

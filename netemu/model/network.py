@@ -110,18 +110,12 @@ class Network:
         return self._whole(near, far, self.between(self.racks[near], self.racks[far]))
 
     def circuit(self, src: NodeId, dst: NodeId) -> Route:
-        """The way through the optical circuit switch.
-
-        ``ValueError`` without such a node, within a rack, and where there are no circuits.
-        """
+        """The way by circuit; ``ValueError`` without such nodes, or where there are no circuits."""
         near, far = self.ends(src, dst)
         return self._whole(near, far, self.circuit_between(self.racks[near], self.racks[far]))
 
     def link_named(self, text: str) -> str:
-        """The link that a person means by "r3.up", or by "Tokyo.up" where sites have names.
-
-        Raises ``UsageError`` with the nearest name if there is none.
-        """
+        """The link that "r3.up" or, with a site's name, "Tokyo.up" is; or ``UsageError``."""
         name = link_name(text, self._places)
         if name in self.number:
             return name

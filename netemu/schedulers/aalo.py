@@ -18,6 +18,8 @@ queues without coflows have none; what is left of a queue's part is handed out i
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from railyard.netemu.model.arrays import Numbers
@@ -30,14 +32,13 @@ NEXT_LIMIT_FACTOR = 10.0
 LIMITS_BYTES = np.append(FIRST_LIMIT_BYTES * NEXT_LIMIT_FACTOR ** np.arange(QUEUES - 1), np.inf)
 #: A limit is reached if no more than this many bytes are missing: rounding.
 ROUNDING_BYTES = 1e-3
-_SOURCE = "Chowdhury and Stoica, Aalo, SIGCOMM 2015"
 
 
 class Aalo(FlowScheduler):
     """Queues by what coflows have sent so far; FIFO in each."""
 
     name = "aalo"
-    source = _SOURCE
+    source = "Chowdhury and Stoica, Aalo, SIGCOMM 2015"
 
     def plan(self, traffic: Traffic) -> Plan:
         """By queue, then by arrival; until a coflow has sent its queue's limit."""
@@ -46,25 +47,19 @@ class Aalo(FlowScheduler):
         return Plan(order=order, limits_bytes=LIMITS_BYTES[queue])
 
 
-class WeightedAalo(FlowScheduler):
+class WeightedAalo(Aalo):
     """The same queues, which share links by their weights."""
 
     name = "aalo+weighted"
-    source = _SOURCE
 
     def plan(self, traffic: Traffic) -> Plan:
         """Each queue has its part of the links; what it leaves goes to all, in order."""
-        queue = queues(traffic)
-        order = np.argsort(queue, kind="stable")
+        plan, queue = super().plan(traffic), queues(traffic)
         has_coflows = np.bincount(queue, minlength=QUEUES) > 0
         weights = np.where(has_coflows, QUEUES - np.arange(QUEUES), 0)
-        return Plan(
-            order=order,
-            queues=queue[order],
-            shares=weights / weights.sum(),
-            limits_bytes=LIMITS_BYTES[queue],
-            holds=Holds.UNTIL_EMPTY,  # queues may have no coflow then
-        )
+        shares = weights / weights.sum()
+        # queues may have no coflow once one is empty
+        return replace(plan, queues=queue[plan.order], shares=shares, holds=Holds.UNTIL_EMPTY)
 
 
 def queues(traffic: Traffic) -> Numbers:

@@ -4,8 +4,8 @@ Source: Huang, Sun and Ng, Sunflow: Efficient Optical Circuit Scheduling for Cof
 as Co-scheduler has it: coflows in the order of T(C), the lower bound of their completion time
 (section II-C, equations 2 and 15); within a coflow circuits are not preempted, and later coflows
 send in the gaps that earlier ones leave (III-B); a port's reconfiguration stops only that port
-(II-B).  ``netemu.circuits.sunflow`` decides which
-circuits there are, ``netemu.circuits.pairs`` which bytes go by circuits.
+(II-B).  ``netemu.circuits.sunflow`` decides which circuits there are, ``netemu.circuits.pairs``
+which bytes go by circuits.
 
 Left open there, chosen here:
 - T(C) is of what a coflow has left to send by circuits, and coflows are put in order anew whenever

@@ -55,20 +55,13 @@ class Assembly:
         self._stream[self._filled : self._filled + len(data)] = data
         self._filled += len(data)
 
-    @property
-    def parts(self) -> list[memoryview]:
-        """All parts; to be called when all have come, as is ``damaged``."""
+    def parts(self) -> tuple[list[memoryview], list[int]]:
+        """All parts, once all have come, and the numbers of those whose checksum is wrong."""
         ends = list(accumulate((part.stored_bytes for part in self._expected), initial=0))
-        return [self._stream[begin:end] for begin, end in pairwise(ends)]
-
-    def damaged(self) -> list[int]:
-        """Numbers of the parts whose checksum is wrong."""
-        parts = zip(self.parts, self._seeds, self._expected, strict=True)
-        return [
-            number
-            for number, (data, seed, part) in enumerate(parts)
-            if crc32c(data, seed) != part.checksum
-        ]
+        parts = [self._stream[begin:end] for begin, end in pairwise(ends)]
+        sums = map(crc32c, parts, self._seeds)
+        pairs = enumerate(zip(sums, self._expected, strict=True))
+        return parts, [number for number, (found, part) in pairs if found != part.checksum]
 
 
 @dataclass(kw_only=True)
@@ -97,7 +90,7 @@ class Fetches:
         self._under_way: dict[FlowId, _Fetch] = {}
         self._links: dict[RackId, tuple[Link, LinkTransfers]] = {}
         self._reads: Spans = {}  #: when something came over the network
-        umbilical.on(FetchOutput, lambda order, _: self._start(order))
+        umbilical.on(FetchOutput, lambda order, _: self._fetch(order))
         umbilical.on(CancelFlow, lambda order, _: self._cancel(order.flow))
 
     @property
@@ -120,12 +113,6 @@ class Fetches:
         return self._ready.popleft()
 
     # Orders ------------------------------------------------------------------------------------
-    def _start(self, order: FetchOutput) -> None:
-        if order.src == self._node:
-            self._read_own_disk(order)
-        else:
-            self._ask(order)
-
     def _cancel(self, flow: FlowId) -> None:
         fetch = self._under_way.pop(flow, None)
         if fetch is not None:
@@ -150,7 +137,10 @@ class Fetches:
             self._finished(order, found)
 
     # Over the network --------------------------------------------------------------------------
-    def _ask(self, order: FetchOutput) -> None:
+    def _fetch(self, order: FetchOutput) -> None:
+        if order.src == self._node:
+            self._read_own_disk(order)
+            return
         flow = order.flow
         link, transfers = self._link(order.rack)
         incoming = transfers.incoming(
@@ -201,13 +191,14 @@ class Fetches:
         fetch = self._under_way.pop(flow)
         assert fetch.assembly is not None, "its bytes would have been refused"
         order = fetch.order
-        damaged = [order.outputs[number] for number in fetch.assembly.damaged()]
+        parts, wrong = fetch.assembly.parts()
+        damaged = [order.outputs[number] for number in wrong]
         if damaged:
             words = [str(damaged_part(attempt, order.partition)) for attempt in damaged]
             self._failed(order, "; ".join(words), tuple(damaged))
         else:
             self._reads[fetch.began_s] = now_s()
-            self._finished(order, fetch.assembly.parts)
+            self._finished(order, parts)
 
     def _broke_off(self, flow: FlowId, reason: str) -> None:
         fetch = self._under_way.pop(flow, None)

@@ -12,6 +12,7 @@ traceback is on stderr.
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -98,11 +99,7 @@ class BlockFile:
 
 
 def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
-    """Do the task of ``order``; returns the process's exit status.
-
-    The ZeroMQ context is left open: the NodeManager has acknowledged all that matters, and
-    ending the process is quicker.
-    """
+    """Do the task of ``order``, and leave ZeroMQ as it is; returns the process's exit status."""
     transport = Transport(daemon.folder, role=ATTEMPT)
     umbilical = Umbilical(transport, order)
     outcome: AttemptSucceeded | AttemptFailed
@@ -116,19 +113,14 @@ def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
         reason = reason_of(error)
         if isinstance(error, MemoryError):
             reason += f" ({in_words(daemon.config.topology.compute.memory)})"
-        outcome = AttemptFailed(
-            attempt=order.attempt, reason=reason, no_room=_is_for_want_of_room(error)
-        )
+        no_room = isinstance(error, Exhausted | NoRoom) or is_full(error)
+        outcome = AttemptFailed(attempt=order.attempt, reason=reason, no_room=no_room)
     try:
         umbilical.claim(outcome)
     except Refused as refused:  # a counter beyond all bounds, say
         outcome = AttemptFailed(attempt=order.attempt, reason=f"its outcome is none: {refused}")
         umbilical.claim(outcome)
     return 0 if isinstance(outcome, AttemptSucceeded) else 1
-
-
-def _is_for_want_of_room(error: BaseException) -> bool:
-    return isinstance(error, Exhausted | NoRoom) or is_full(error)
 
 
 class _Attempt:
@@ -164,7 +156,7 @@ class _Attempt:
         self._reads_ahead = False
         #: when it was ordered to begin, if it is paced and had all that it reads by then
         self._begun_s: float | None = None
-        umbilical.report_from(self._paced_share)
+        umbilical.share = self._paced_share
 
     def run(self) -> AttemptSucceeded:
         if not self._order.begins:
@@ -177,12 +169,17 @@ class _Attempt:
         if owed_s > 0:
             output = list(output)  # making it is part of the compute that is paced
         partition_bytes = self._hand_on(result)  # which takes no time in the model
-        file = self._begin_file()  # nor does this
+        file = self._begin_file() if self._task.output_path else None  # nor does this
         if owed_s > 0:
             self._computed_s = self._wait_until_computed(owed_s)
         else:
             output = self._timed(output)
-        return self._succeeded(result, partition_bytes, self._write(file, output))
+        output_bytes = 0
+        if file is not None:
+            output_bytes = self._dfs.fill(self._task.output_path, file, output).stored_length
+        else:
+            deque(output, maxlen=0)  # a lazy output is computed while it is read
+        return self._succeeded(result, partition_bytes, output_bytes)
 
     def _wait_for_slot(self) -> None:
         """Get what the task reads, and wait for a slot; returns once it has one."""
@@ -238,10 +235,8 @@ class _Attempt:
             self._clock.leave_out(now_s() - begin_s)
         self._computed_s = self._clock.elapsed_s
 
-    def _begin_file(self) -> FileCreated | None:
+    def _begin_file(self) -> FileCreated:
         task = self._task
-        if not task.output_path:
-            return None
         how = CreateFile(
             path=task.output_path,
             replication=task.output_replication,
@@ -250,13 +245,6 @@ class _Attempt:
             unless=task.success_path,
         )
         return self._dfs.create(how)
-
-    def _write(self, file: FileCreated | None, output: Iterable[Buffer]) -> int:
-        if file is not None:
-            return self._dfs.fill(self._task.output_path, file, output).stored_length
-        for _ in output:  # a lazy output is computed while it is read
-            pass
-        return 0
 
     # A jobs.taskio.TaskIO ----------------------------------------------------------------------
     @cached_property
@@ -327,7 +315,7 @@ class _Attempt:
             self._umbilical.end_at(now_s() + left_s)
             left_s -= ENDING_S
         if left_s > 0:
-            self._transport.reactor.run_until(lambda: False, left_s)
+            self._pause(left_s)
         return max(owed_s, elapsed_s)
 
     # Links, made when they are needed ----------------------------------------------------------

@@ -51,11 +51,7 @@ def localized_folder(folder: RunFolder, node: NodeId, job: JobId) -> Path:
 
 
 class Localizer:
-    """The files of a job on a node.
-
-    ``client`` makes a client of the block store when one is needed; ``pause`` waits for so many
-    seconds.
-    """
+    """The files of a job on a node; makes a ``client`` when needed; ``pause`` takes seconds."""
 
     def __init__(
         self, folder: Path, client: Callable[[], DfsClient], pause: Callable[[float], None]
@@ -73,7 +69,10 @@ class Localizer:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(self._folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            while not _locked(lock):
+            while True:
+                with suppress(BlockingIOError):
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
                 self._pause(_LOCK_AGAIN_S)
             if not path.exists():
                 self._bring(file, path)
@@ -91,14 +90,6 @@ class Localizer:
             _unpack(copied, file.path, coming)
             copied.unlink()
         coming.rename(path)
-
-
-def _locked(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _copy(client: DfsClient, source: str, target: Path) -> None:
@@ -182,16 +173,12 @@ class ProgramRunner:
         localizer: Localizer,
         report: Callable[[], None],
     ) -> None:
-        self._attempt = attempt
+        self.attempt = attempt
         self._folder = folder / WORK
         self._environment = environment
         self._localizer = localizer
         self._report = report
         self._prepared = False
-
-    @property
-    def attempt(self) -> AttemptId:
-        return self._attempt
 
     def run(
         self, program: Program, data: Iterable[Buffer], on_line: Callable[[bytes], bool]
@@ -222,9 +209,12 @@ class ProgramRunner:
                 if process.poll() is None:
                     process.kill()
         if process.returncode and program.status_counts:
-            shown = _shown_status(process.returncode)
-            if process.returncode in _NOT_RUN and (fault := self._fault(program.words[0])):
-                shown += f": {fault}"
+            status = process.returncode
+            shown = f"code {status}" if status > 0 else f"signal {-status}"
+            file = self._folder / program.words[0]
+            if status in _NOT_RUN and file.is_file():
+                fault = first_line_fault(file.name, _head_of(file))
+                shown += f": {fault}" if fault else ""
             raise JobError(f"{program.words[0]}: subprocess failed with {shown}")
 
     def _prepare(self, files: tuple[ProgramFile, ...]) -> None:
@@ -253,11 +243,6 @@ class ProgramRunner:
             right = "need one that each node has, such as /usr/bin/env python3"
             return f"its first line names {interpreter}, which is not there: {right}"
         return str(error.strerror)
-
-    def _fault(self, word: str) -> str:
-        """What is wrong with the first line of a program that is a file of the job."""
-        file = self._folder / word
-        return first_line_fault(file.name, _head_of(file)) if file.is_file() else ""
 
 
 def _head_of(file: Path) -> bytes:
@@ -374,7 +359,3 @@ class _Pipes:
         with suppress(OSError):  # the disk that it goes to may be full
             sys.stderr.buffer.write(b"".join(rest))
             sys.stderr.flush()
-
-
-def _shown_status(status: int) -> str:
-    return f"code {status}" if status > 0 else f"signal {-status}"

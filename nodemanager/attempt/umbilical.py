@@ -52,12 +52,12 @@ class ComputeClock:
     """Runs while the attempt computes; from ``start_s``, or from now on."""
 
     def __init__(self, start_s: float | None = None) -> None:
-        self._waited_s = 0.0  #: since the start
-        self._start_s = now_s() if start_s is None else start_s
+        self.restart(start_s)
 
     def restart(self, start_s: float | None = None) -> None:
         """Start again at zero, from ``start_s`` or from now on."""
-        self._waited_s, self._start_s = 0.0, now_s() if start_s is None else start_s
+        self._waited_s = 0.0  #: since the start
+        self._start_s = now_s() if start_s is None else start_s
 
     def leave_out(self, waited_s: float) -> None:
         """Do not count so many of the seconds until now as computing."""
@@ -93,7 +93,7 @@ class Umbilical:
         self._attempt = order.attempt
         #: when its NodeManager got the order to begin, on this machine's clock; None: not yet
         self.begun_s = order.received_s if order.begins else None
-        self._share: Callable[[], float] = lambda: 0.0
+        self.share: Callable[[], float] = lambda: 0.0  #: the progress to report, 0 to 1
         self._reported_s = now_s()
         self._transport, self._reactor = transport, transport.reactor
         self._may_compute = True
@@ -102,15 +102,12 @@ class Umbilical:
         if order.begins:
             self._report_on()
 
-    def report_from(self, share: Callable[[], float]) -> None:
-        self._share = share
-
     def report(self) -> None:
         """Report progress, unless that was done a moment ago."""
         now = now_s()
         if now - self._reported_s >= REPORT_PERIOD_S / 2:
             self._reported_s = now
-            share = min(max(0.0, self._share()), 1.0)  # user code may return anything
+            share = min(max(0.0, self.share()), 1.0)  # user code may return anything
             self.link.send(AttemptProgressed(attempt=self._attempt, progress=share))
 
     def wait_for_slot(self, has_all: Callable[[], bool]) -> bool:
@@ -154,9 +151,10 @@ class Umbilical:
 
     def _report_on(self) -> None:
         """Report progress from now on: without a slot there is none, and nothing that can hang."""
-        # Fires while the attempt waits for something; while it computes, it calls ``report``.
-        self._reactor.call_every(REPORT_PERIOD_S, self._report_now)
 
-    def _report_now(self) -> None:
-        self._transport.leave_replaced()
-        self.report()
+        def report() -> None:
+            self._transport.leave_replaced()
+            self.report()
+
+        # Fires while the attempt waits for something; while it computes, it calls ``report``.
+        self._reactor.call_every(REPORT_PERIOD_S, report)

@@ -79,6 +79,15 @@ def request_of(words: Sequence[str], **given: Any) -> RunRequest:
     return RunRequest(words=tuple(words), **fields)
 
 
+def options_of(call: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a call, by its ``locals()`` before it has others: for ``request_of``."""
+    return {name: value for name, value in call.items() if name not in _NO_OPTIONS}
+
+
+#: Arguments that requests do not have, or not so.
+_NO_OPTIONS = ("self", "jobs", "progress", "http", "clock")
+
+
 def names(_: str, given: str | Iterable[str]) -> tuple[str, ...]:
     """Names of schedulers; text has commas between them."""
     every = given.split(",") if isinstance(given, str) else given

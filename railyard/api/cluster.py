@@ -96,18 +96,9 @@ class Cluster:
         are those of ``railyard up``.  Raises ``UsageError`` for what does not exist or makes no
         sense.
         """
+        options = arguments.options_of(locals())
         with arguments.notices_as_warnings(progress=False):
-            request = arguments.request_of(
-                (),
-                topology=topology,
-                scheduler=scheduler,
-                flow_scheduler=flow_scheduler,
-                network=network,
-                settings=settings,
-                seed=seed,
-                transport=transport,
-                durability=durability,
-            )
+            request = arguments.request_of((), **options)
             self.config: ClusterConfig = msgspec.structs.replace(request.config(), http=_port(http))
         self._folder: RunFolder | None = None
         self._is_own = True
@@ -173,20 +164,8 @@ class Cluster:
 
         Raises as ``submit`` and ``Submitted.wait`` do.
         """
-        return self.submit(
-            *jobs,
-            inputs=inputs,
-            output=output,
-            size=size,
-            reduces=reduces,
-            params=params,
-            user=user,
-            queue=queue,
-            seed=seed,
-            get=get,
-            out=out,
-            progress=progress,
-        ).wait()
+        options = arguments.options_of(locals())
+        return self.submit(*jobs, progress=progress, **options).wait()
 
     def submit(
         self,
@@ -216,22 +195,12 @@ class Cluster:
 
         Raises ``UsageError`` for what does not exist or makes no sense.
         """
+        options = arguments.options_of(locals())
         folder = self._running()
         with arguments.notices_as_warnings(progress=progress):
             words, own = self._words(jobs)
-            request = arguments.request_of(
-                words,
-                inputs=inputs,
-                output=output,
-                size=size,
-                reduces=reduces,
-                params=own | dict(params or {}),
-                user=user,
-                queue=queue,
-                seed=seed,
-                get=get,
-                out=out,
-            )
+            options["params"] = own | dict(params or {})
+            request = arguments.request_of(words, **options)
             work = work_for(request, self.config, folder)
         notices: list[str] = []
         future = self._threads.submit(self._carry_out, work, request, notices, progress)

@@ -84,24 +84,9 @@ def simulate(
 
     Raises ``UsageError`` for what does not exist or makes no sense.
     """
+    options = arguments.options_of(locals())
     with arguments.notices_as_warnings(progress=progress), job_words(jobs) as jobs_as_words:
-        request = arguments.request_of(
-            jobs_as_words.words,
-            scheduler=scheduler,
-            flow_scheduler=flow_scheduler,
-            topology=topology,
-            network=network,
-            inputs=inputs,
-            size=size,
-            reduces=reduces,
-            seed=seed,
-            settings=settings,
-            behaviour=behaviour,
-            faults=faults,
-            first=first,
-            exact=exact,
-            out=out,
-        )
+        request = arguments.request_of(jobs_as_words.words, **options)
         done, _ = simulated(request)
         workload = jobs_as_words.plain(done.summary["workload"])
         run = run_of(done.summary | {"workload": workload}, request.results)
@@ -141,25 +126,12 @@ def compare(
 
     Raises ``UsageError`` for what does not exist or makes no sense.
     """
+    options = arguments.options_of(locals())
     if clock not in CLOCKS:
         raise UsageError(f"clock = {clock}: need one of {', '.join(CLOCKS)}")
     with arguments.notices_as_warnings(progress=progress), job_words(jobs) as jobs_as_words:
         request = arguments.request_of(
-            jobs_as_words.words,
-            schedulers=schedulers,
-            clocks=CLOCKS[clock],
-            flow_schedulers=flow_schedulers,
-            topology=topology,
-            network=network,
-            inputs=inputs,
-            size=size,
-            reduces=reduces,
-            seed=seed,
-            seeds=seeds,
-            settings=settings,
-            exact=exact,
-            simulated=FEW_SEEDS,
-            out=out,
+            jobs_as_words.words, clocks=CLOCKS[clock], simulated=FEW_SEEDS, **options
         )
         if not any(request.schedulers):
             raise UsageError("schedulers: there is none: need names, such as fair and corral")

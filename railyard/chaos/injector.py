@@ -8,11 +8,10 @@ import resource
 import shutil
 import signal
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from railyard.chaos import targets
@@ -58,9 +57,9 @@ class Effect:
 
 
 class Faults:
-    """Does faults to the cluster of a session; ``others``: kinds that no plan draws."""
+    """Does faults to the cluster of a session; kinds that no plan draws can be added."""
 
-    def __init__(self, session: Session, others: Mapping[str, DoFault]) -> None:
+    def __init__(self, session: Session) -> None:
         self._folder = session.folder
         self._processes = Processes(session.folder)
         cluster = session.folder.id
@@ -73,21 +72,19 @@ class Faults:
         self._manager = session.link("resourcemanager")
         self._namenode = session.link("namenode")
         self._network = session.link("network")
-        self._others = others
+        self.kinds: dict[str, Callable[[LiveFault], Effect | None]] = {
+            **dict.fromkeys(KILLS, self._kill),
+            "stop": self._stop,
+            **dict.fromkeys(("cut", "slow"), self._limit_link),
+            "fill": self._fill,
+            "corrupt": self._corrupt,
+            "lose-node": self._lose_node,
+        }
         self._under_replicated: set[str] = set()  #: files of blocks
 
     def begin(self, fault: LiveFault) -> Effect | None:
         """Do a fault; None if there is nothing now that it could be done to."""
-        kinds: dict[str, DoFault] = {
-            **dict.fromkeys(KILLS, Faults._kill),
-            "stop": Faults._stop,
-            **dict.fromkeys(("cut", "slow"), Faults._limit_link),
-            "fill": Faults._fill,
-            "corrupt": Faults._corrupt,
-            "lose-node": Faults._lose_node,
-            **self._others,
-        }
-        return kinds[fault.kind](self, fault)
+        return self.kinds[fault.kind](fault)
 
     # Processes -------------------------------------------------------------------------------
     def _kill(self, fault: LiveFault) -> Effect | None:
@@ -257,10 +254,6 @@ class Faults:
                 self._signal(row, signal.SIGKILL)
 
 
-#: Does a fault of a kind.
-DoFault = Callable[[Faults, LiveFault], Effect | None]
-
-
 def _replaces(dead: dict[str, Any], row: dict[str, Any]) -> bool:
     return bool(row["name"] == dead["name"] and row["pid"] != dead["pid"])
 
@@ -298,22 +291,18 @@ class Recovered:
 
 
 class Injector:
-    """Carries out a plan on a session's cluster; ``report`` is called as each fault is over.
-
-    ``others`` does kinds of faults that no plan draws.
-    """
+    """Carries out a plan on a session's cluster; ``report`` is called as each fault is over."""
 
     def __init__(
         self,
         session: Session,
         plan: Iterable[LiveFault],
         report: Callable[[Recovered], None] = lambda _: None,
-        others: Mapping[str, DoFault] = MappingProxyType({}),
     ) -> None:
         self.done: list[Recovered] = []
         self.begun_s = time.monotonic()  #: when the plan's clock was 0
         self._reactor = session.reactor
-        self._faults = Faults(session, others)
+        self.faults = Faults(session)
         self._report = report
         self._courses = [self._course(fault) for fault in plan]
 
@@ -336,7 +325,7 @@ class Injector:
         while self.now_s < fault.at_s:
             yield
         at_s = self.now_s
-        while (effect := self._faults.begin(fault)) is None:
+        while (effect := self.faults.begin(fault)) is None:
             if at_s >= fault.at_s + _TARGET_PATIENCE_S:
                 self._end(Recovered(fault=fault, what="", at_s=at_s, took_s=None))
                 return

@@ -117,15 +117,6 @@ class Emulated:
     events: Path  #: its ``events.jsonl``
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Simulated:
-    config: ClusterConfig  #: the emulated run's: policies draw from its seed, as they did there
-    workload: Workload
-    behaviour: Behaviour
-    chance: int  #: the seed of what differs from one emulation to the next
-    after: NodeId | None  #: the node after which offers go on; None: the first
-
-
 def scatter(
     runs: Sequence[Emulated], variance: float = VARIANCE, on: Workers | None = None
 ) -> list[list[Summary]]:
@@ -135,31 +126,28 @@ def scatter(
     chance; on ideal nodes it is always the same one.  From there runs diverge, so one simulation is
     one of many that are as likely, and an emulated run must be compared with all of them.
 
-    ``variance`` is the sigma of computing times, ``on`` where to simulate (``runs.sweep``).
+    ``variance`` is the sigma of computing times, ``on`` where to simulate (``sweep``).
     """
-    found = sweep(_simulate, [one for run in runs for one in _simulations(run, variance)], on=on)
+    wanted = [
+        (run, Behaviour(variance=variance), chance, after)
+        for run in runs
+        for after in [last_node(run.workload, run.events)]
+        for chance in range(1, SIMULATIONS + 1)
+    ]
+    found = sweep(_simulate, wanted, on=on)
     return [found[at : at + SIMULATIONS] for at in range(0, len(found), SIMULATIONS)]
 
 
-def _simulations(run: Emulated, variance: float) -> list[_Simulated]:
-    after = last_node(run.workload, run.events)
-    return [
-        _Simulated(
-            config=run.config,
-            workload=run.workload,
-            behaviour=Behaviour(variance=variance),
-            chance=number,
-            after=after,
-        )
-        for number in range(1, SIMULATIONS + 1)
-    ]
+def _simulate(wanted: tuple[Emulated, Behaviour, int, NodeId | None]) -> Summary:
+    """``chance``: the seed of what differs from one emulation to the next; the run's own is kept.
 
-
-def _simulate(one: _Simulated) -> Summary:
-    simulation = Simulation(one.config, one.workload, one.behaviour, chance=one.chance)
-    if one.after is not None:  # once the nodes have joined
+    Offers go on after a node, or begin with the first one.
+    """
+    run, behaviour, chance, after = wanted
+    simulation = Simulation(run.config, run.workload, behaviour, chance=chance)
+    if after is not None:  # once the nodes have joined
         simulation.heap.at(
-            0.0, simulation.core.state.start_offers_after, one.after, priority=EventPriority.FAULT
+            0.0, simulation.core.state.start_offers_after, after, priority=EventPriority.FAULT
         )
     with few_collections():
         simulation.run()

@@ -277,7 +277,11 @@ def own_figures(rows: Sequence[Row]) -> list[OwnFigure]:
     """The policies' own figures, contender by contender."""
     found = []
     for row in rows:
-        every = [_flat(run.get("figures", {})) for run in row.runs]
+        every = [
+            {(policy, name): value for policy, of in given.items() for name, value in of.items()}
+            for run in row.runs
+            for given in [run.get("figures", {})]
+        ]
         found += [
             OwnFigure(
                 row=row,
@@ -289,10 +293,6 @@ def own_figures(rows: Sequence[Row]) -> list[OwnFigure]:
             if all((policy, name) in figures for figures in every)
         ]
     return found
-
-
-def _flat(figures: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
-    return {(policy, name): value for policy, of in figures.items() for name, value in of.items()}
 
 
 def _cell(metric: Metric, runs: Sequence[Summary]) -> Estimate | None:

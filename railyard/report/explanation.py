@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -135,7 +136,8 @@ def _chosen(chosen: Chosen) -> Iterator[str]:
         yield from _row("its job's place", chosen.order)
     before = [f"{asked.job}: {asked.why}" for asked in chosen.asked_before]
     if before:
-        yield from _row("asked before", "; ".join(before[:_FEW]) + _more(len(before)))
+        more = [f"{len(before) - _FEW} more"] if len(before) > _FEW else []
+        yield from _row("asked before", "; ".join([*before[:_FEW], *more]))
     if chosen.free_nodes:
         free = ", ".join(f"{count} {level}" for level, count in _most(chosen.free_nodes))
         yield from _row("nodes free then", free)
@@ -268,10 +270,7 @@ def _file(e: FileExplanation) -> Iterator[str]:
         yield from _row(f"replica {number}", f"{e.who}: {where}")
     if not e.racks:
         yield from _row("replicas", f"{e.who} named no racks: the store's own rule decided")
-    by_rack: dict[str, int] = {}
-    for nodes in e.blocks:
-        for rack in dict.fromkeys(node.split("n")[0] for node in nodes):
-            by_rack[rack] = by_rack.get(rack, 0) + 1
+    by_rack = Counter(rack for nodes in e.blocks for rack in {node.split("n")[0] for node in nodes})
     if by_rack:
         where = ", ".join(f"{rack} {by_rack[rack]}" for rack in sorted(by_rack))
         text = f"{format_count(len(e.blocks), 'block')}; with a replica in {where}"
@@ -324,7 +323,3 @@ def _few(names: Iterable[str], noun: str) -> str:
     if len(some) > _FEW:
         return f"{format_count(len(some), noun)}, {' '.join(some[:3])} ..."
     return " ".join(some)
-
-
-def _more(count: int) -> str:
-    return f"; {count - _FEW} more" if count > _FEW else ""

@@ -33,9 +33,10 @@ from railyard.experiments.contenders import (
 )
 from railyard.experiments.statements import Statements, Verdict, agreements, statements
 from railyard.gateway.page.theme import LIGHT, script, style
+from railyard.netemu.record import CircuitUse
 from railyard.report.explanation import lines_of
 from railyard.report.pictures import Curve, Draw, completion_panels, draw_cdf, draw_run, render
-from railyard.report.recordedrun import Attempt, Circuit, LinkLoads, Reservation, Results, natural
+from railyard.report.recordedrun import Attempt, LinkLoads, Reservation, Results, natural
 from railyard.resourcemanager.driving.explain import explain_several
 from railyard.runs.figures import (
     METRICS,
@@ -148,7 +149,7 @@ _PHASES = {"start": "t", "read": "r", "shuffle": "f", "compute": "c", "sort, wri
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-S = TypeVar("S", Attempt, Reservation, Circuit)
+S = TypeVar("S", Attempt, Reservation, CircuitUse)
 
 
 def run_data(results: Results, until_s: float, drawn_max: int = DRAWN_MAX) -> dict[str, Any]:
@@ -220,7 +221,7 @@ def _circuits(results: Results, drawn_max: int) -> dict[str, Any]:
             "src": [place[one.src] for one in of],
             "dst": [place[one.dst] for one in of],
             "coflow": [one.coflow for one in of],
-            "lit_s": [_ms(one.lit_s) for one in of],
+            "lit_s": [_ms(one.end_s if one.lit_s is None else one.lit_s) for one in of],
             **_times(of),
         },
     }

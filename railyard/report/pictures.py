@@ -321,8 +321,12 @@ def draw_run(results: Results, until_s: float, theme: Theme) -> Figure:
     ports = sorted({circuit.src for circuit in results.circuits}, key=natural)
     loads = results.loads()
     colours = _job_colours([job["name"] for job in jobs], theme)
+    of_job = 0.17 if len(jobs) <= _NAMED_MAX else 0.05
     panels: list[tuple[float, Callable[[Axes], None]]] = [
-        (_jobs_height(len(jobs)), partial(_jobs, results=results, colours=colours, theme=theme))
+        (
+            max(0.5, min(len(jobs), 40) * of_job),
+            partial(_jobs, results=results, colours=colours, theme=theme),
+        )
     ]
     if results.attempts:
         draw = partial(_slots, results=results, colours=colours, theme=theme)
@@ -347,10 +351,6 @@ def draw_run(results: Results, until_s: float, theme: Theme) -> Figure:
 
 
 _Colours = dict[str, tuple[float, float, float]]
-
-
-def _jobs_height(jobs: int) -> float:
-    return max(0.5, min(jobs, 40) * (0.17 if jobs <= _NAMED_MAX else 0.05))
 
 
 def _jobs(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None:

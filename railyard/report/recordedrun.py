@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from railyard.cluster.ids import AttemptId, job_of, stage_of
+from railyard.netemu.record import CircuitUse, read_circuits
 from railyard.resourcemanager.driving.trace import CATEGORY, NAME, NOT_TAKEN, TAKEN
 from railyard.runs.folder import NETWORK, TRACE
 
@@ -58,18 +59,6 @@ class Reservation:
 
     job: str  #: its name
     begin_s: float
-    end_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Circuit:
-    """A circuit, from when its set-up began."""
-
-    src: str
-    dst: str
-    coflow: str
-    begin_s: float
-    lit_s: float  #: when it was set up; ``end_s`` if it never was
     end_s: float
 
 
@@ -155,19 +144,16 @@ class Results:
         ]
 
     @cached_property
-    def circuits(self) -> list[Circuit]:
+    def circuits(self) -> list[CircuitUse]:
         """The circuits of an optical switch, in the order in which they ended."""
+        begin_s = self.begin_s
         return [
-            Circuit(
-                src=row["src"],
-                dst=row["dst"],
-                coflow=row.get("coflow", ""),
-                begin_s=row["begin_s"] - self.begin_s,
-                lit_s=(row["end_s"] if row.get("lit_s") is None else row["lit_s"]) - self.begin_s,
-                end_s=row["end_s"] - self.begin_s,
+            use._replace(
+                begin_s=use.begin_s - begin_s,
+                lit_s=None if use.lit_s is None else use.lit_s - begin_s,
+                end_s=use.end_s - begin_s,
             )
-            for row in self._network
-            if row.get("type") == "circuit"
+            for use in ([] if self.folder is None else read_circuits(self.folder / NETWORK))
         ]
 
     def loads(self, columns: int = 240) -> LinkLoads | None:
@@ -217,8 +203,11 @@ class Results:
     @cached_property
     def _node_of(self) -> dict[int, str]:
         """The trace's "processes" that are nodes."""
-        names = {row["pid"]: row["args"]["name"] for row in self._trace if _names_process(row)}
-        return {number: name for number, name in names.items() if name not in ("network", NAME)}
+        return {
+            row["pid"]: row["args"]["name"]
+            for row in self._trace
+            if row["name"] == "process_name" and row["args"]["name"] not in ("network", NAME)
+        }
 
     @cached_property
     def _network(self) -> list[dict[str, Any]]:
@@ -252,10 +241,6 @@ def _could_carry(
         room = np.stack([np.interp(edges_s, begins_s, np.append(0.0, row)) for row in sums])
         means.append(np.diff(room, axis=1) / np.diff(edges_s))
     return np.where(means[1] > 0, np.inf, means[0])
-
-
-def _names_process(row: dict[str, Any]) -> bool:
-    return bool(row["ph"] == "M" and row["name"] == "process_name")
 
 
 def link_kind(link: str) -> tuple[str, str, list[tuple[int, str]]]:

@@ -215,17 +215,17 @@ class UpStore:
 
     def blocks(self, path: str) -> int:
         """Number of blocks of a file or folder; ``UsageError`` if there is none."""
-        with self._client(path) as client:
+        with self.client(path) as client:
             return client.usage(path).blocks
 
     def matching(self, pattern: str) -> list[str]:
         """The paths of what matches a pattern, in order."""
-        with self._client(pattern) as client:
+        with self.client(pattern) as client:
             found = [status for each in braces(pattern) for status in matching(client, each)]
             return list(dict.fromkeys(status.path for status in found))
 
     @contextmanager
-    def _client(self, path: str) -> Iterator[DfsClient]:
+    def client(self, path: str) -> Iterator[DfsClient]:
         with connected(self.up, self.config) as session:
             try:
                 yield DfsClient(session.transport, self.config.topology)
@@ -279,17 +279,13 @@ def _fetch(path: str, folder: Path) -> Path:
     up = _store_of(path)
     stored = path.removeprefix(STORE_PREFIX)
     target = folder / (stored.rstrip("/").rsplit("/", 1)[-1] or "all")
-    with connected(up.up, up.config) as session:
-        store = DfsClient(session.transport, up.config.topology)
-        try:
-            size, free = store.usage(stored).stored_bytes, free_bytes(folder)
-            if size > free:
-                has = f"{folder.parent} has {format_size(free)} free"
-                raise UsageError(
-                    f"input {path}: has {format_size(size)}, but {has}: set TMPDIR to a larger disk"
-                )
-            folder.mkdir()
-            copy_out(store, stored, target)
-        except Refused as refused:
-            raise UsageError(f"input {path}: {refused}") from None
+    with up.client(stored) as store:
+        size, free = store.usage(stored).stored_bytes, free_bytes(folder)
+        if size > free:
+            has = f"{folder.parent} has {format_size(free)} free"
+            raise UsageError(
+                f"input {path}: has {format_size(size)}, but {has}: set TMPDIR to a larger disk"
+            )
+        folder.mkdir()
+        copy_out(store, stored, target)
     return target

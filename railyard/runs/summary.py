@@ -116,9 +116,8 @@ def failure_report(name: str, end: JobEnded) -> str:
     lines = [f"{printable(name)} ({end.job}) failed: {printable(end.reason)}"]
     if end.failures:
         lines += _describe(end.failures[-1])
-        others = len(end.failures) - 1
-        if others:
-            lines.append(f"  {others} more failed attempts: {_summary(end.failures[:-1])}")
+        if others := [f"{failure.attempt} on {failure.node}" for failure in end.failures[:-1]]:
+            lines.append(f"  {len(others)} more failed attempts: {', '.join(others)}")
     return "\n".join(lines)
 
 
@@ -132,10 +131,6 @@ def _describe(failure: TaskFailure) -> list[str]:
         lines.append("  its standard error ends with:")
         lines += [f"    {printable(line, _LETTERS_MAX)}" for line in written[-_STDERR_LINES:]]
     return lines
-
-
-def _summary(failures: tuple[TaskFailure, ...]) -> str:
-    return ", ".join(f"{failure.attempt} on {failure.node}" for failure in failures)
 
 
 # The machine --------------------------------------------------------------------------------------

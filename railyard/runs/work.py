@@ -276,7 +276,6 @@ class SeveralJobs:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The folders of the block store that the requested jobs write."""
         return tuple(step.output for one in self._jobs for step in one.plan.measured)
 
     @cached_property
@@ -445,7 +444,9 @@ class Ran:
 
 def run_on(session: Session, work: Work, view: View, results: Path | None) -> Ran:
     """Carry out work; ``results`` is a new folder for all files of the run."""
-    session.on_death = lambda death: view.say(_of_a_rack(death))
+    session.on_death = lambda death: view.say(
+        f"the {death['role']} {death['name']} died ({death['how']}); {death['next']}"
+    )
     watch = None if results is None else NetworkWatch(session)
     machine = MachineWatch(session)
     try:
@@ -477,11 +478,6 @@ def session_for(up: RunFolder | None, config: ClusterConfig, view: View) -> Iter
     view.say(f"starting {config.topology.name}: {racks.count} racks, {config.topology.slots} slots")
     with own_session(config) as session:
         yield session
-
-
-def _of_a_rack(death: dict[str, Any]) -> str:
-    who = f"the {death['role']} {death['name']}"
-    return f"{who} died ({death['how']}); {death['next']}"
 
 
 def require_well(ran: Ran, name: str) -> None:
@@ -588,7 +584,6 @@ class _Batch:
                     self._link.ask(wish, Done, timeout_s=_ANSWER_S)
 
     def close(self) -> None:
-        """Close the links."""
         self._link.close()
         if self._network is not None:
             self._network.close()

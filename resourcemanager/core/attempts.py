@@ -226,12 +226,7 @@ class Attempts:
         for job in self._state.jobs.values():
             self._forgive(job, node)
             for stage in job.stages.values():
-                outputs = stage.outputs.pop(node.id, ())
-                for reader_stage in stage.readers:
-                    self._shuffle.place_lost(reader_stage, node)
-                for output in outputs:
-                    if not output.output_lost:
-                        self._lose_output(output)
+                self._lose_outputs_on(stage, node)
 
     def node_restarted(self, node: Node, whole: Collection[AttemptId]) -> None:
         """Write off what ran on a node, and the output there that is not ``whole``.
@@ -413,6 +408,14 @@ class Attempts:
             self.take(task.kept[0])
         else:
             self._launches.make_pending(task, "left by its last attempt")
+
+    def _lose_outputs_on(self, stage: Stage, node: Node) -> None:
+        outputs = stage.outputs.pop(node.id, ())
+        for reader_stage in stage.readers:
+            self._shuffle.place_lost(reader_stage, node)
+        for output in outputs:
+            if not output.output_lost:
+                self._lose_output(output)
 
     def _lose_output(self, attempt: Attempt) -> None:
         attempt.move("without its output")

@@ -135,7 +135,7 @@ class Core:
         return self._handle(event, now_s)
 
     def handle_together(self, event: Event, now_s: float) -> list[Command]:
-        """The same, with orders about many fetches in one (``shuffling.messages``)."""
+        """The same, with orders about many fetches in one (``shuffling/fetches.py``)."""
         self.shuffle.by_name = False
         return self._handle(event, now_s)
 

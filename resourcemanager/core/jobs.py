@@ -196,7 +196,7 @@ class Stage:
         self.reserved: dict[AttemptId, Attempt] = {}  #: its reservations, as they were made
         self.progress_sum = 0.0  #: progress of its live attempts, added up
         self.open = not reads  #: whether its tasks may ask for slots
-        #: if it reads others: how many slots its attempts may hold; see ``limits.py``
+        #: if it reads others: how many slots its attempts may hold
         self.limit: float = 0
         #: pending tasks that ran before, of a stage that others read: these may wait already
         self.reruns: dict[int, Task] = {}
@@ -272,7 +272,6 @@ class Job:
         self.blame: dict[NodeId, int] = {}  #: failures of its attempts on each node
         #: living nodes with so many that it is not offered their slots; at most a third of all
         self.avoid: dict[NodeId, None] = {}
-        self.at_risk_since_s: float | None = None  #: since when it is ``starved``
         self.answer: Wait | Pass | None = None  #: why the tasks policy last left a slot free
         self.wake_s: float | None = None  #: when it wants to be asked again
         self.record = JobRecord(

@@ -54,7 +54,8 @@ class Offers:
         self._attempts = attempts
         self._proposals = proposals
         self._passed: dict[JobId, Pass] = {}  #: answers to every slot, until a task is placed
-        self._at_risk: dict[JobId, Job] = {}  #: jobs that are ``starved``
+        #: jobs that are ``starved``, and since when
+        self._at_risk: dict[JobId, tuple[Job, float]] = {}
         self._wake_s: float | None = None  #: when a policy wants to be asked again, at the earliest
         self._reconsider = state.policies.overriding("reconsider")
         self._wakes = state.policies.overriding("wake_s")
@@ -254,32 +255,27 @@ class Offers:
         """Find jobs that can't go on by themselves, and help those that have waited long enough."""
         state = self._state
         for job in state.touched.values():
-            if job.state == "running" and job.starved():
-                self._at_risk[job.id] = job
-                if job.at_risk_since_s is None:
-                    job.at_risk_since_s = state.now_s
-                    at_s = state.now_s + self._patience_s(job)
-                    self._set_timer(job.id + _RELIEF, at_s)
-            elif job.at_risk_since_s is not None:
-                job.at_risk_since_s = None
+            if job.state != "running" or not job.starved():
                 self._at_risk.pop(job.id, None)
+            elif job.id not in self._at_risk:
+                self._at_risk[job.id] = job, state.now_s
+                self._set_timer(job.id + _RELIEF, state.now_s + self._patience_s(job))
         state.touched.clear()
-        for job in self._at_risk.values():
-            self._relieve(job)
+        for job, since_s in self._at_risk.values():
+            self._relieve(job, since_s)
 
     def _patience_s(self, job: Job) -> float:
         policies = self._state.policies
         return policies.ask_number(policies.shuffle.patience_s, job)
 
-    def _relieve(self, job: Job) -> None:
+    def _relieve(self, job: Job, since_s: float) -> None:
         """Let the youngest reduce that waits give its slot to what it waits for.
 
         Hadoop does the same (RMContainerAllocator.preemptReducesIfNeeded).  The slot is kept for
         the job, so that no other job's share changes.
         """
         state = self._state
-        assert job.at_risk_since_s is not None, f"{job.id} is not starved"
-        if state.now_s < job.at_risk_since_s + self._patience_s(job):
+        if state.now_s < since_s + self._patience_s(job):
             return
         if job.wake_s is not None and job.wake_s > state.now_s:
             return  # it waits for a better slot, not for any

@@ -142,13 +142,8 @@ def one_after_another(steps: Sequence[JobRecord]) -> JobRecord:
     first, last = steps[0], steps[-1]
     if first is last:
         return first
-    total = JobRecord(
-        id=first.id,
-        name=first.name,
-        user=first.user,
-        queue=first.queue,
-        tags=first.tags,
-        submitted_s=first.submitted_s,
+    total = msgspec.structs.replace(
+        first,
         finished_s=last.finished_s,
         ok=None if last.ok is None else all(step.ok for step in steps),
         reason=last.reason,
@@ -156,14 +151,15 @@ def one_after_another(steps: Sequence[JobRecord]) -> JobRecord:
         failures=[failure for step in steps for failure in step.failures][-FAILURES_KEPT:],
         cct_s=[cct_s for step in steps for cct_s in step.cct_s],
         steps=tuple([step.id for step in steps]),
+        read=sum((step.read for step in steps), ByDistance()),
+        locality=sum((step.locality for step in steps), ByDistance()),
+        sent_bytes=sum((step.sent_bytes for step in steps), Counter()),
+        received_bytes=sum((step.received_bytes for step in steps), Counter()),
+        counters=Counter(),
         **{name: sum(getattr(step, name) for step in steps) for name in _ADDED_UP},
     )
     for step in steps:
         if (name := counted_too_far(total.counters, step.counters)) is not None:
             raise PeerError(f"counter {name} of {first.id} to {last.id}: {COUNTED_TOO_FAR}")
         total.counters.update(step.counters)
-        total.read += step.read
-        total.locality += step.locality
-        total.sent_bytes.update(step.sent_bytes)
-        total.received_bytes.update(step.received_bytes)
     return total

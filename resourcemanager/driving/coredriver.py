@@ -111,8 +111,7 @@ class CoreDriver(ABC):
                 self._handlers[type(command)](command)
             return
         for kind, those in groupby(commands, type):
-            together = self._handlers_of_all.get(kind)
-            if together is not None:
+            if (together := self._handlers_of_all.get(kind)) is not None:
                 together(list(those))
                 continue
             handler = self._handlers[kind]

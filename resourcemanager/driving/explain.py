@@ -91,12 +91,10 @@ def explain(
         return explain_flow(replayed(events, job_of(what)), what, circuits)
     if _STAGE.fullmatch(what):
         return explain_coflow(replayed(events, job_of(what)), StageId(what), circuits)
-    if is_attempt(what):
-        task = TaskId(what.rsplit(".", 1)[0])
-        return explained_task(replayed(events, job_of(task), task), task, what)
-    if _TASK.fullmatch(what):
-        task = TaskId(what)
-        return explained_task(replayed(events, job_of(task), task), task)
+    if is_attempt(what) or _TASK.fullmatch(what):
+        attempt = what if is_attempt(what) else None
+        task = TaskId(what.rsplit(".", 1)[0] if attempt else what)
+        return explained_task(replayed(events, job_of(task), task), task, attempt)
     raise UsageError(
         f"{what}: need a job (j3), a task (j3.m7), an attempt (j3.m7.0), a coflow (j3.r), a flow "
         "(j3.r2.0:r0n1:0), circuits (r0-r3) or a file (/in/data)"

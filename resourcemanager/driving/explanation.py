@@ -17,7 +17,7 @@ class Waited(msgspec.Struct, kw_only=True):
     from_s: float
     to_s: float
     who: str
-    #: "order", "tasks", "shuffle", "nodes", "sources" or "slots"; see ``core/waiting.py``
+    #: "order", "tasks", "shuffle", "nodes", "sources" or "slots"; see ``core/offers.py``
     cause: str
     why: str  #: as it was at first
     why_last: str  #: as it was at last; figures in it may have changed

@@ -176,8 +176,7 @@ class History:
         """What an event and its commands have changed, in order; ``state`` is the core's after."""
         self._changes, self._state = [], state
         for message in (event, *commands):
-            handler = self._handlers.get(type(message))
-            if handler is not None:
+            if (handler := self._handlers.get(type(message))) is not None:
                 handler(message, at_s)
         return self._changes
 
@@ -218,8 +217,7 @@ class History:
             self.reserved[span.id] = span
 
     def _begin(self, order: BeginAttempt, at_s: float) -> None:
-        span = self.reserved.pop(order.attempt, None)
-        if span is not None:
+        if (span := self.reserved.pop(order.attempt, None)) is not None:
             self._take_slot(span, at_s)
 
     def _take_slot(self, span: AttemptSpan, at_s: float) -> None:
@@ -231,13 +229,11 @@ class History:
         self._add("slot", span)
 
     def _started(self, event: AttemptStarted, at_s: float) -> None:
-        span = self._open(event.attempt)
-        if span is not None:
+        if (span := self._open(event.attempt)) is not None:
             span.started_s = at_s
 
     def _ready(self, event: AttemptReady, at_s: float) -> None:
-        span = self.reserved.get(event.attempt)
-        if span is not None:
+        if (span := self.reserved.get(event.attempt)) is not None:
             span.ready_s = at_s
 
     def _succeeded(self, event: AttemptSucceeded, at_s: float) -> None:
@@ -254,8 +250,7 @@ class History:
     def _end(
         self, event: AttemptFact | KillAttempt, outcome: str, at_s: float, reason: str = ""
     ) -> None:
-        span = self._open(event.attempt)
-        if span is not None:
+        if (span := self._open(event.attempt)) is not None:
             self._end_span(span, outcome, at_s, reason)
 
     def _end_all(self, node: NodeId, at_s: float, reason: str) -> None:
@@ -303,7 +298,6 @@ class History:
         self._add("began", span)
 
     def _close_coflow(self, order: CloseCoflow, at_s: float) -> None:
-        span = self._coflows.pop(order.coflow, None)
-        if span is not None:
+        if (span := self._coflows.pop(order.coflow, None)) is not None:
             span.closed_s = at_s
             self._add("ended", span)

@@ -254,8 +254,7 @@ class AttemptStories(RunObserver):
                 chosen = Chosen(who=f"{name}/tasks", how="reserved", why=why, planned=planned)
                 self._chosen[task.id, node] = chosen
             case Take(attempt=attempt, why=why):
-                story = self.stories.get(attempt.id)
-                if story is not None:
+                if (story := self.stories.get(attempt.id)) is not None:
                     story.outcome, story.taken = "succeeded", why or "its output was taken"
 
     # What happened -------------------------------------------------------------------------------

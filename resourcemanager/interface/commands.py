@@ -1,4 +1,4 @@
-"""The core's commands, besides those to the NodeManagers (``messages/execution.py``).
+"""The core's commands, besides those to the NodeManagers (``cluster/messages.py``).
 
 A command is in the imperative.  Whoever drives the core (the ResourceManager process, the
 simulator, a test) carries out each one, in the order in which they were returned.

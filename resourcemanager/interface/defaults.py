@@ -36,8 +36,7 @@ class ClosestTasks(TaskPolicy):
     """
 
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
-        task = job.next_rerun() or job.next_pending_reduce()
-        if task is not None:
+        if (task := job.next_rerun() or job.next_pending_reduce()) is not None:
             return Place(task, REDUCE if task.stage.reads else RERUN)
         task, level = job.closest_pending_map(slot)
         if task is None:

@@ -1,4 +1,4 @@
-"""The events that the core handles, besides those of the NodeManagers (``messages/execution.py``).
+"""The events that the core handles, besides those of the NodeManagers (``cluster/messages.py``).
 
 An event is in the past tense and holds all that the core needs to know: events and their times,
 fed to a fresh core, give the same commands again.  All ``_bytes`` are the model's.

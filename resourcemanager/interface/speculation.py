@@ -158,8 +158,7 @@ class Late(Policy):
         for left_s, attempt in sorted(self._slow(), key=lambda each: -each[0]):
             if not self._may_copy():
                 return
-            node = self._node_for(attempt)
-            if node is not None:
+            if (node := self._node_for(attempt)) is not None:
                 why = f"{attempt.id} is slow: {left_s:.1f} s left at its rate"
                 yield Copy(attempt.task, node.id, why=why)
 

@@ -401,7 +401,7 @@ class ClusterView(Protocol):
         """{name: capacity and free bandwidth} of the racks' links or switches and optical ports.
 
         As the topology states them, without flows; then as they are observed, see
-        ``interface/links.py``.  Empty unless a policy of the scheduler uses the network.
+        ``recipe.LinksConfig``.  Empty unless a policy of the scheduler uses the network.
         """
 
     def free_nodes(self) -> Iterable[SlotView]:

@@ -113,8 +113,7 @@ class CapacityOrder(OrderPolicy):
         wanting = self._queues[queue].wanting
         wanting[:] = sorted((self._position(job), job) for _, job in wanting)
 
-    def wanting(self) -> list[JobView]:
-        """All jobs that want slots, queue by queue."""
+    def waiting_jobs(self) -> list[JobView]:
         return [job for queue in self._queues.values() for _, job in queue.wanting]
 
     def attempt_launched(self, attempt: AttemptView) -> None:

@@ -5,10 +5,9 @@ Source: the baseline of Hung et al., EuroSys 2018, sections 2.2 ("Central") and 
 Left open there, chosen here:
 
 * The central site is the one that can take in and compute the most bytes/s: its downlink, or its
-  slots at the topology's rate of maps, whichever is less; of equal ones that with more slots.  The
-  one of the example, the best in both, is that too.  (With the most slots alone, ``tetrium-8``
-  would gather its data behind a slow downlink, for twice the time.)  ``centralized.site`` names
-  another.  It is chosen when a job comes and no other job runs, and once it has no slots left.
+  slots at the topology's rate of maps, whichever is less; of equal ones that with more slots.
+  ``centralized.site`` names another.  It is chosen when a job comes and no other job runs, and once
+  it has no slots left.
 * A job's blocks are moved from when it is submitted, as the example of 2.2 counts these 30 s; its
   tasks wait for all of them.  Sites send to it in parallel, and jobs take turns at each.
 * Jobs are in fair order, stage by stage, as under ``in_place``.
@@ -69,7 +68,7 @@ class Centralized(ClosestTasks, StoreDecides, RackWatch):
         self._central: RackId | None = None  #: none before the first job
         #: {job: blocks that it waits for}
         self._waits_for: dict[JobId, dict[BlockKey, None]] = {}
-        self._changed: dict[JobId, JobView] = {}  #: jobs to reconsider
+        self._to_reconsider: dict[JobId, JobView] = {}
 
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         coming = len(self._waits_for[job.id])
@@ -85,7 +84,7 @@ class Centralized(ClosestTasks, StoreDecides, RackWatch):
         return f"the central site is {self._central}"
 
     def reconsider(self) -> Iterable[JobView]:
-        changed, self._changed = self._changed, {}
+        changed, self._to_reconsider = self._to_reconsider, {}
         return list(changed.values())
 
     def figures(self) -> Mapping[str, float]:
@@ -116,7 +115,7 @@ class Centralized(ClosestTasks, StoreDecides, RackWatch):
         for key in blocks:
             self._moves.want(key, self._central, job.id)
         self._waits_for[job.id] = {key: None for key in blocks if self._moves.is_pending(key)}
-        self._changed[job.id] = job
+        self._to_reconsider[job.id] = job
 
     # What happens --------------------------------------------------------------------------------
     def job_submitted(self, job: JobView) -> None:
@@ -126,7 +125,7 @@ class Centralized(ClosestTasks, StoreDecides, RackWatch):
 
     def job_ended(self, job: JobView) -> None:
         left = self._waits_for.pop(job.id, {})
-        self._changed.pop(job.id, None)
+        self._to_reconsider.pop(job.id, None)
         others = self._waits_for.values()
         self._moves.drop(key for key in left if not any(key in other for other in others))
 
@@ -135,7 +134,7 @@ class Centralized(ClosestTasks, StoreDecides, RackWatch):
             return
         for job, waits_for in self._waits_for.items():
             if waits_for.pop((path, block), self) is None and not waits_for:
-                self._changed[job] = self.cluster.jobs[job]
+                self._to_reconsider[job] = self.cluster.jobs[job]
 
     def input_not_moved(self, path: str, block: int) -> None:
         self.input_moved(path, block)  # it is not waited for any more, either
@@ -144,7 +143,7 @@ class Centralized(ClosestTasks, StoreDecides, RackWatch):
         job = attempt.task.stage.job
         waits = job.id in self._waits_for
         if job.avoid and waits and not self._has_slots(self._central, job.avoid):
-            self._changed[job.id] = job
+            self._to_reconsider[job.id] = job
 
     def racks_changed(self) -> None:
         # the central site may be another now, and blocks elsewhere

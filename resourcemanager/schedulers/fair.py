@@ -71,14 +71,12 @@ class _Pool:
         self.users: dict[str, User] = {}
 
     def key(self) -> tuple[_Need, int]:
-        """Sorts pools: the one that deserves a slot most first."""
         least = self.min_slots
         if self.held < least:
             least = min(least, self.held + self._pending())
         return _need(self.held, self.weight, least), self.came
 
     def _pending(self) -> int:
-        """Number of pending tasks that could take slots."""
         jobs = (job for user in self.users.values() for _, job in user.wanting)
         stages = (stage for job in jobs for stage in job.stages.values() if stage.open)
         return sum(stage.pending.count for stage in stages)
@@ -128,12 +126,12 @@ class FairOrder(OrderPolicy):
 
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         if among is None:
-            return self.wanting()
+            return self.waiting_jobs()
         return among if len(among) == 1 else sorted(among, key=self._path)
 
     def why(self, job: JobView) -> str:
-        wanting = [other.id for other in self.wanting()]
-        ahead = format_count(wanting.index(job.id) if job.id in self._keys else 0, "job")
+        jobs = [other.id for other in self.waiting_jobs()]
+        ahead = format_count(jobs.index(job.id) if job.id in self._keys else 0, "job")
         return f"{ahead} ahead (holds {job.held} of {self.cluster.slots} slots)"
 
     def refile(self, job: JobView) -> None:
@@ -142,7 +140,7 @@ class FairOrder(OrderPolicy):
             self.job_rests(job)
             self.job_wants(job)
 
-    def wanting(self) -> Iterator[JobView]:
+    def waiting_jobs(self) -> Iterator[JobView]:
         """All jobs that want slots, the most deserving user's first; sorted lazily."""
         return (job for user in self.users() for _, job in user.wanting)
 

@@ -79,7 +79,6 @@ class Timelines:
         return best
 
     def add(self, slot: int, start_s: float, length_s: float) -> int:
-        """Plan a task there; returns the server."""
         end_s = start_s + length_s
         for at, (begin_s, until_s, where) in enumerate(self._gaps):
             if where == slot and begin_s <= start_s and end_s <= until_s:

@@ -12,7 +12,7 @@ are behind, which the paper's baseline does not do.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from dataclasses import replace
 
 from railyard.cluster.ids import NodeId, RackId, rack_of
@@ -30,7 +30,6 @@ class InPlaceTasks(ClosestTasks, RackWatch):
 
     #: racks in which no node has slots; None = not known since a node has changed
     _closed: list[RackId] | None = None
-    _changed = False  #: whether racks may have lost all slots since jobs were last reconsidered
 
     def offer_map(self, job: JobView, task: TaskView, level: Level, now_s: float) -> Decision:
         if level != "remote":
@@ -61,13 +60,9 @@ class InPlaceTasks(ClosestTasks, RackWatch):
         racks = self.cluster.topology.rack_list()
         return [rack.id for rack in racks if rack.id not in open_racks]
 
-    # What happens --------------------------------------------------------------------------------
     def racks_changed(self) -> None:
-        self._closed, self._changed = None, True
-
-    def reconsider(self) -> Iterable[JobView]:
-        changed, self._changed = self._changed, False
-        return list(self.cluster.jobs.values()) if changed else ()
+        super().racks_changed()
+        self._closed = None
 
 
 RECIPE = Recipe(

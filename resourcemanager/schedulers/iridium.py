@@ -21,13 +21,11 @@ Left open there, chosen here:
   input at each site.  Its time is the one that the placement of reduces would have.
 * A job that nobody predicted gets no moves: between its submission and its first launch there is no
   time.  Once a job is submitted, what has not left yet stays.
-* As only the network counts, nothing but the time that is left keeps it from gathering everything
-  at one site.
 * The files of a job are looked at together and once, a second after the last of them was stored, in
   the order in which jobs are expected; what several jobs read counts for the first.  A step moves a
-  twentieth of their blocks, or one.  (Iridium orders data sets by value.)
+  twentieth of their blocks, or one.
 * What leaves and reaches a site within the time that is left fits its links, with all that was
-  planned before; queries that run meanwhile share them as any flows do.
+  planned before.
 """
 
 from __future__ import annotations
@@ -185,9 +183,9 @@ def better_places(
     def shuffle_of(held: Floats) -> Plan | None:
         return exact.place_reduces(sites, Stage(held, work_s=0.0))
 
-    held, room, plan = held_bytes.copy(), room_bytes.copy(), shuffle_of(held_bytes)
+    held, room, plan = held_bytes, room_bytes.copy(), shuffle_of(held_bytes)
     while plan is not None and plan.network_s > 0:
-        best: tuple[float, int, int, float] | None = None
+        best: tuple[Plan, Floats, int, int, float] | None = None
         # whoever has no uplink sends nothing, but for rounding
         times_s = divided(held * (1.0 - plan.shares), sites.up_bytes_per_s)
         slowest = np.argsort(-times_s, kind="stable")[:_SOURCES].tolist()
@@ -197,16 +195,17 @@ def better_places(
                 fits = room[0, source] >= size and room[1, target] >= size
                 if target == source or not fits:
                     continue
-                found = shuffle_of(_after(held, source, target, size))
-                if found is not None and (best is None or found.network_s < best[0]):
-                    best = found.network_s, source, target, size
-        if best is None or best[0] >= plan.network_s * (1 - _GAIN):
+                after = held.copy()
+                after[source] -= size
+                after[target] += size
+                found = shuffle_of(after)
+                if found is not None and (best is None or found.network_s < best[0].network_s):
+                    best = found, after, source, target, size
+        if best is None or best[0].network_s >= plan.network_s * (1 - _GAIN):
             return
-        _, source, target, size = best
-        held = _after(held, source, target, size)
+        plan, held, source, target, size = best
         room[0, source] -= size
         room[1, target] -= size
-        plan = shuffle_of(held)
         yield source, target
 
 
@@ -215,14 +214,6 @@ def shuffles(forecast: Forecast) -> bool:
     read = {name for stage in forecast.stages for name in stage.reads}
     first = [stage for stage in forecast.stages if not stage.reads and stage.name in read]
     return any(stage.output_bytes for stage in first)
-
-
-def _after(held: Floats, source: int, target: int, size: float) -> Floats:
-    """What sites hold after a step."""
-    after = held.copy()
-    after[source] -= size
-    after[target] += size
-    return after
 
 
 # Tasks --------------------------------------------------------------------------------------------
@@ -261,7 +252,6 @@ class IridiumTasks(TaskPolicy):
         return f"reduces yet to start at sites: {sites}" if sites else ""
 
     def _reduce_at(self, job: JobView, site: int) -> TaskView | None:
-        """A pending reduce that should run at this site."""
         for stage in job.stages.values():
             if stage.reads and stage.pending.count:
                 reduce = stage.next_reduce()

@@ -193,14 +193,16 @@ class Tetris(OrderPolicy, TaskPolicy):
         rerun = job.next_rerun()
         if rerun is not None:
             return _Choice(rerun, np.inf)
-        site = self._sites.number[slot.rack]
+        site, (_, down) = self._sites.number[slot.rack], self._sites.links()
+        free_share = float(self._free[site]) / max(1.0, float(self._slots[site]))
+        down_free, penalty = float(down[site] - self._taken_down[site]), self._config.remote_penalty
         found: _Choice | None = None
         for stage in job.stages.values():
             if stage.pending.count and stage.open:
                 for task in self._tasks_for(stage, slot):
                     demand = self._demand(task, site)
                     if self._fits(site, demand):
-                        value = self._alignment(site, demand)
+                        value = alignment(demand, free_share, float(down[site]), down_free, penalty)
                         if found is None or value > found.alignment:
                             found = _Choice(task, value)
         return found
@@ -255,12 +257,6 @@ class Tetris(OrderPolicy, TaskPolicy):
         fits_down = not demand.down or taken_down <= down[site] * (1 + _ROUNDING)
         return bool(fits_down and enough[demand.up > 0].all())
 
-    def _alignment(self, site: int, demand: Demand) -> float:
-        _, down = self._sites.links()
-        share = float(self._free[site]) / max(1.0, float(self._slots[site]))
-        down_free = float(down[site] - self._taken_down[site])
-        return alignment(demand, share, float(down[site]), down_free, self._config.remote_penalty)
-
     # What happens --------------------------------------------------------------------------------
     def job_wants(self, job: JobView) -> None:
         self._wanting[job.id] = job
@@ -307,7 +303,6 @@ class Tetris(OrderPolicy, TaskPolicy):
             self._computed_s.pop(stage.id, None)
 
     def _estimate_anew(self) -> None:
-        """Where data lies, or what links carry, has changed."""
         self._slots = self._sites.slots()
         self._demands.clear()
         self._room_grew = True

@@ -11,8 +11,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from railyard.cluster.acceptance import Accepted, Effect
-from railyard.gateway.shell import admin, jobs
-from railyard.gateway.shell import jobs as applications
+from railyard.gateway.shell import admin
 from railyard.gateway.shell.web import Failed
 
 _APP = {
@@ -69,9 +68,9 @@ class Web:
 Run = Callable[[list[str], Web], int | None]
 #: {a command: (its table, what runs it)}
 COMMANDS: dict[str, tuple[Accepted, Run]] = {
-    "application": (applications.APPLICATION_OPTIONS, applications.run_application),
-    "job": (jobs.OPTIONS, jobs.run),
-    "dfsadmin": (admin.OPTIONS, admin.run),
+    "application": (admin.APPLICATION_OPTIONS, admin.run_application),
+    "job": (admin.JOB_OPTIONS, admin.run_job),
+    "dfsadmin": (admin.DFSADMIN_OPTIONS, admin.run_dfsadmin),
 }
 _ID = "application_1_0001"
 _ALL = ["-list", "-appStates", "ALL"]

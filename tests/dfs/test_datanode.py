@@ -52,7 +52,7 @@ def write_into(store, block, data=DATA):
 
 
 def spoil(store, block, at=SLICE_BYTES):
-    path = store._folder / f"b{block}"
+    path = store.folder / f"b{block}"
     content = bytearray(path.read_bytes())
     content[at] ^= 1
     path.write_bytes(content)
@@ -87,9 +87,9 @@ def test_what_a_look_finds(store):
     assert look(store, 2, length=len(DATA) - 1)[0] == "damaged"
     store.delete(2)
     assert look(store, 2)[0] == "damaged"
-    (store._folder / "b9").mkdir()
+    (store.folder / "b9").mkdir()
     assert look(store, 9, length=None)[0] in ("unreadable", "damaged")
-    (store._folder / "b8").write_bytes(b"")
+    (store.folder / "b8").write_bytes(b"")
     assert look(store, 8, length=None)[0] == "damaged"
     assert look(store, 3)[0] == "sound"
 
@@ -182,7 +182,7 @@ def test_pages_cover_every_id_once(store, monkeypatch, blocks):
     monkeypatch.setattr(railyard.dfs.datanode.scanner, "PAGE_BLOCKS", 8)
     ids = random.Random(blocks).sample(range(2**40), blocks)
     for block in ids:
-        (store._folder / f"b{block}").write_bytes(b"x" * 13)
+        (store.folder / f"b{block}").write_bytes(b"x" * 13)
     reports = [page for page in pages("r0n0", store) if page is not None]
     assert len(reports) == max(1, -(-blocks // 8))
     assert [held.block for report in reports for held in report.held] == sorted(ids)

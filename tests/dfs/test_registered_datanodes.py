@@ -186,7 +186,7 @@ def test_a_change_that_has_waited_too_long_is_refused(
         transport.link("namenode").call(MakeFolder(path="/a"), Done)
 
 
-_NO_FILE = FileCreated(file=0, stored_block_bytes=100, replication=1)
+_NO_FILE = FileCreated(file=0, stored_block_bytes=100)
 
 
 @pytest.mark.parametrize("by_hand", [True, False], ids=["entered by hand", "of a start"])

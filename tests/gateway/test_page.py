@@ -25,8 +25,7 @@ from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import load_topology
 from railyard.dfs.messages import SafeModeStatus
 from railyard.gateway.address import known_url
-from railyard.gateway.page.feed import PHASES, Feed
-from railyard.gateway.page.history import EventTail, RunHistory, recorded
+from railyard.gateway.page.history import PHASES, EventTail, Feed, RunHistory, recorded
 from railyard.gateway.page.live import Trouble
 from railyard.gateway.page.viewers import Viewers
 from railyard.jobs.workloads.measurement import measured_workload

@@ -21,9 +21,9 @@ import pytest
 from railyard.cluster.errors import UsageError
 from railyard.dfs.messages import NodeStorage, StorageReport
 from railyard.gateway.shell.admin import described
-from railyard.gateway.shell.command import size
 from railyard.gateway.shell.jar import JarOptions, Shipped
 from railyard.gateway.shell.main import run
+from railyard.gateway.shell.names import size
 from railyard.gateway.shell.paths import absolute, braces
 from railyard.gateway.shell.web import Web
 from railyard.gateway.webhdfs.operations import storage_report

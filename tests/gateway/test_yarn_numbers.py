@@ -23,7 +23,6 @@ from railyard.gateway.yarn.mapreduce import (
     TASKS,
     MapReduceJob,
     counters_of,
-    job_counters,
 )
 from railyard.gateway.yarn.numbers import Numbers, TaskIds, container_id, job_id, job_named
 from railyard.gateway.yarn.submission import input_files, line_cuts
@@ -245,7 +244,7 @@ def test_a_task_that_was_done_again_counts_once():
     assert counts["avgMapTime"] == 8000
     groups = {
         group["counterGroupName"]: {row["name"]: row for row in group["counter"]}
-        for group in job_counters(job)["jobCounters"]["counterGroup"]
+        for group in job.counters()["jobCounters"]["counterGroup"]
     }
     assert groups["Counters"]["words"]["totalCounterValue"] == 3
     of_job = {name: row["totalCounterValue"] for name, row in groups[JOBS].items()}

@@ -458,13 +458,14 @@ class Checked(Run):
         for flow, bytes_per_s in self.fabric.rates_bytes_per_s().items():
             if bytes_per_s < math.inf:  # else it has sent all, and ends now
                 carried[self.pair_of[flow]] += bytes_per_s
-        used = [one for one in circuits if one.coflow is not None]
-        assert len({one[:3] for one in used}) == len(used), "a pair has two circuits"
-        for one in used:
+        there = [one for one in circuits if one.coflow is not None]
+        used = {(one.src, one.dst, one.coflow): one for one in there}
+        assert len(used) == len(there), "a pair has two circuits"
+        for pair, one in used.items():
             ports = capacities[f"{one.src}.ocs.up"], capacities[f"{one.dst}.ocs.down"]
             is_dark = one.ready_s > self.fabric.now_s
             most = 0 if is_dark else min(ports) / self.wavelengths
-            assert carried[one[:3]] <= most * (1 + 1e-9), one
+            assert carried[pair] <= most * (1 + 1e-9), one
 
     def dark_until(self, until_s, circuits):
         """The ports of which no circuit carries before then."""

@@ -499,17 +499,12 @@ def test_flows_links_and_counters_go_on_in_another_process(network, client):
     assert link.call(GetCircuitChanges(after=0), CircuitChanges).seen == CIRCUITS_OF_ONE
 
 
-def test_a_change_of_a_link_that_would_be_forgotten_is_refused(monkeypatch):
-    class FullDisk:
-        path = "/full"
+def test_a_change_of_a_link_that_would_be_forgotten_is_refused(monkeypatch, tmp_path):
+    def write(file, state):
+        raise OSError(errno.EACCES, "Permission denied")
 
-        def read(self, now_s):
-            return None
-
-        def write(self, state):
-            raise OSError(errno.EACCES, "Permission denied")
-
-    world = World(monkeypatch, file=FullDisk())
+    monkeypatch.setattr("railyard.netemu.emulator.process.write_state", write)
+    world = World(monkeypatch, file=tmp_path / "state")
     order = SetCapacity(link="r0.up", bytes_per_s=1.0)
     with pytest.raises(PeerUnable, match=r"r0\.up stays as it was: .*Permission denied"):
         world.order(order)

@@ -92,7 +92,7 @@ def test_a_module_is_imported_with_a_permit(cluster, tmp_path):
     assert not mark.exists()
     cluster.send("r0", DiscardJob(job="j2"))
     assert isinstance(cluster.ending("j2.m1.0"), AttemptKilled)
-    all_permits.close()
+    os.close(all_permits._fd)
     assert isinstance(cluster.ending("j1.m1.0"), AttemptSucceeded)
     assert mark.exists()
     assert len(cluster.helper("r0").children()) == 1, "none for the job that was discarded"

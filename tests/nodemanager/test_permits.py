@@ -136,7 +136,7 @@ class Given:
         assert self.reactor.run_until(lambda: self.names == list(names), 5), self.names
 
     def close(self) -> None:
-        self.shared.close()
+        os.close(self.shared._fd)
         self.reactor.close()
 
 

@@ -84,13 +84,13 @@ def test_the_events_of_a_simulated_run_can_be_played_again(folder):
     assert sum(1 for _ in replay(folder / "events.jsonl")) > 20
 
 
-def test_circuits_are_drawn(folder):
-    with (folder / "network.jsonl").open() as file:
-        rows = [json.loads(line) for line in file]
+def test_circuits_are_drawn(folder, tmp_path):
     plain = results_of(folder)
-    with_circuits = results_of(folder)
-    row = {"type": "circuit", "src": "r0", "dst": "r3", "begin_s": 0.5, "end_s": 1.5}
-    vars(with_circuits)["_network"] = [*rows, row]
+    shutil.copytree(folder, tmp_path / "run")
+    row = {"type": "circuit", "src": "r0", "dst": "r3", "coflow": "j1.r", "lit_s": None}
+    with (tmp_path / "run" / "network.jsonl").open("a") as file:
+        file.write(json.dumps(row | {"begin_s": 0.5, "end_s": 1.5}) + "\n")
+    with_circuits = results_of(tmp_path / "run")
     [circuit] = with_circuits.circuits
     assert (circuit.src, circuit.dst, circuit.end_s - circuit.begin_s) == ("r0", "r3", 1.0)
     assert len(draw_run(with_circuits, 5.0, LIGHT).axes) == 1 + len(

@@ -17,7 +17,7 @@ from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.cluster.messages import AttemptSucceeded
 from railyard.cluster.topologyfile import Ocs
 from railyard.resourcemanager.interface.events import StagePlan
-from railyard.resourcemanager.schedulers.shadow.algorithms import duplicates, link_loads
+from railyard.resourcemanager.schedulers.shadow.scheduler import duplicates, link_loads
 from railyard.resourcemanager.schedulers.tetris import alignment, demand_at
 from tests.harness import TinyCluster
 from tests.resourcemanager.explained import Recorded

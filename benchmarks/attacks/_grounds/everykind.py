@@ -18,8 +18,7 @@ from railyard.cluster.ids import RackId
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import AttemptView, TaskView
 from railyard.resourcemanager.schedulers.fair import FairOrder
-from railyard.resourcemanager.schedulers.shadow.algorithms import Duplicate
-from railyard.resourcemanager.schedulers.shadow.pairs import Pairs, Wave
+from railyard.resourcemanager.schedulers.shadow.pairs import Duplicate, Pairs, Wave
 
 Kind = Literal["early", "at T", "at once", "losing"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

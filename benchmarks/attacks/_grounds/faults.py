@@ -15,7 +15,7 @@ from functools import partial
 
 from railyard.benchmarks.attacks._grounds.home import SMALL, Home, Ran, require
 from railyard.benchmarks.attacks._grounds.trials import Trial
-from railyard.chaos.injector import RECOVERY_TIMEOUT_S, DoFault, Effect, Injector, Recovered
+from railyard.chaos.injector import RECOVERY_TIMEOUT_S, Effect, Faults, Injector, Recovered
 from railyard.chaos.plan import LiveFault
 from railyard.chaos.targets import Recovery
 from railyard.cluster.config import ClusterConfig
@@ -28,6 +28,8 @@ MOMENT_S_MAX = 4.0
 #: Without any node a job may wait for one for this long.
 _NO_NODES_TIMEOUT_S = 150.0
 _LOOK_S = 0.5
+#: Does a fault of a kind.
+DoFault = Callable[[Faults, LiveFault], Effect | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +124,9 @@ def _under_faults(home: Home, case: Case, others: Mapping[str, DoFault]) -> list
         return True
 
     with connected(folder, ClusterConfig.load(folder)) as session:
-        injector = Injector(session, case.plan(home.dice), others=others)
+        injector = Injector(session, case.plan(home.dice))
+        faults = injector.faults
+        faults.kinds |= {kind: partial(do, faults) for kind, do in others.items()}
         injector.follow(look)
     return [one for one in injector.done if one.what]
 

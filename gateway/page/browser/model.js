@@ -1,4 +1,4 @@
-// A run as it was at any time, from the rows of its feed (gateway/page/feed.py says what they are).
+// A run as it was at any time, from the rows of its feed (gateway/page/history.py says what they are).
 
 const STAGE = /^(j\d+)\.([a-z]+)\d+\.\d+$/;
 const LOCALITIES = { "node-local": "node", "rack-local": "rack", remote: "remote" };

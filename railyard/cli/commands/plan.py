@@ -200,7 +200,7 @@ def _jobs(request: PlanRequest) -> list[JobProfile]:
 
 def _workload(text: str, seed: int, topology: Topology) -> Workload:
     """A workload of the simulator, or a measured mix of real jobs."""
-    if not _is_mix(text):
+    if text.partition(",")[0] != "mix" and not text.endswith(".toml"):
         from railyard.jobs.workloads.catalog import workload
 
         return workload(text, seed)
@@ -208,11 +208,6 @@ def _workload(text: str, seed: int, topology: Topology) -> Workload:
     from railyard.runs.workloads import measured_jobs
 
     return measured_jobs([text], Defaults(size_bytes=DEFAULT_SIZE_BYTES), topology, seed)
-
-
-def _is_mix(text: str) -> bool:
-    """Whether the workload is a mix of real jobs, drawn or in a file."""
-    return text.partition(",")[0] == "mix" or text.endswith(".toml")
 
 
 def _figures(jobs: Sequence[JobProfile], plan: Plan) -> dict[str, Any]:

@@ -182,8 +182,14 @@ def chaos(request: ChaosRequest) -> int:
     anything differs, 1 if a job failed or something did not recover.
     """
     from railyard.chaos.plan import plan_faults
-    from railyard.chaos.report import as_json, heading, line_of, show_report
-    from railyard.chaos.runs import run_under_faults, without_faults
+    from railyard.chaos.runs import (
+        as_json,
+        heading,
+        line_of,
+        run_under_faults,
+        show_report,
+        without_faults,
+    )
     from railyard.runs.clusters import own_session
     from railyard.runs.work import work_for
 
@@ -386,8 +392,6 @@ def simulate(request: RunRequest) -> int:
         return 0
     several = len(request.schedulers) > 1 or len(request.flow_schedulers) > 1
     if several or request.seeds is not None or request.on is not None:
-        from railyard.cli.commands.runs import carry_out
-
         return 0 if carry_out(request).ok else 1
     from railyard.api.studies import simulated
     from railyard.runs.summary import require_figures

@@ -130,8 +130,7 @@ class StageShuffle:
     def forget_place(self, node: NodeId) -> None:
         """What is on a node is lost, and nothing is under way from there."""
         self.be_careful()
-        place = self.place_of.pop(node, None)
-        if place is not None:
+        if (place := self.place_of.pop(node, None)) is not None:
             self._logs[place] = []
             for counts in (self.arrays.ready, self.arrays.asked, self.arrays.arrived):
                 counts[place] = 0
@@ -229,8 +228,7 @@ class StageShuffle:
 
     def outputs(self, fetch: int) -> Sequence[Attempt]:
         """What a fetch under way is to bring."""
-        known = self._brings.get(fetch)
-        if known is not None:
+        if (known := self._brings.get(fetch)) is not None:
             return known
         place, _ = where = place_and_reader(fetch)
         return self._logs[place][int(self.arrays.arrived[where]) : int(self.arrays.asked[where])]

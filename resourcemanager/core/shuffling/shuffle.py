@@ -181,8 +181,7 @@ class Shuffle:
 
     # Ends of fetches -----------------------------------------------------------------------------
     def finished(self, event: FlowFinished) -> None:
-        fetch = self._found(event.flow)
-        if fetch is not None:
+        if (fetch := self._found(event.flow)) is not None:
             self._go_on(np.array([fetch]), ended=True)
 
     def ended(self, event: FetchesEnded) -> None:
@@ -329,8 +328,7 @@ class Shuffle:
         return fetch
 
     def _notify_ended(self, number: int) -> None:
-        fetch = self._seen.pop(number, None)
-        if fetch is not None:
+        if (fetch := self._seen.pop(number, None)) is not None:
             self._state.policies.notify("fetch_ended", fetch)
 
     def _break_off(self, shuffle: StageShuffle, fetch: int) -> None:

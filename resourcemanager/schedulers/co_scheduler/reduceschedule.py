@@ -23,13 +23,52 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
-from math import ceil
+from math import ceil, inf
+from statistics import fmean
 
 import numpy as np
 
 from railyard.cluster.ids import AttemptId, NodeId, RackId, StageId, rack_of
+from railyard.cluster.topology import Topology
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.resourcemanager.schedulers.co_scheduler.dataguideline import Hybrid
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hybrid:
+    """Racks that are all alike, joined by packet switches (EPS) and a circuit switch (OCS)."""
+
+    racks: int
+    slots: int  #: task slots of one rack
+    eps_bytes_per_s: float  #: BW_EPS: a rack's link to the packet-switched core
+    ocs_bytes_per_s: float  #: BW_OCS: one circuit
+    elephant_bytes: float  #: T_e: the least that one rack sends to another over a circuit
+    delta_s: float = 0.0  #: delta: how long a circuit takes to set up
+    wavelengths: int = 1  #: W: circuits that a rack can have at once
+    replicas: int = 3  #: of each block
+    shuffle_bound: bool = False  #: as in ``CoConfig``, which has another default
+
+    @classmethod
+    def of(cls, topology: Topology, *, shuffle_bound: bool = False) -> Hybrid:
+        """A topology's figures; racks that differ count with their mean."""
+        racks, ocs = topology.rack_list(), topology.ocs
+        eps = fmean(rack.uplink_bytes_per_s for rack in racks)
+        return cls(
+            racks=len(racks),
+            slots=max(1, topology.slots // len(racks)),
+            eps_bytes_per_s=eps,
+            ocs_bytes_per_s=ocs.port_bytes_per_s if ocs else eps,
+            elephant_bytes=ocs.elephant_bytes if ocs else inf,
+            delta_s=ocs.delta_s if ocs else 0.0,
+            wavelengths=ocs.wavelengths if ocs else 1,
+            replicas=topology.storage.replication,
+            shuffle_bound=shuffle_bound,
+        )
+
+    @property
+    def racks_max(self) -> int:
+        """The most racks for one replica, so that all replicas' racks are disjoint; at least 1."""
+        return max(1, self.racks // self.replicas)
+
 
 # When slots will be free: equation 12 -------------------------------------------------------------
 #: The release time, in seconds, of a slot of which nothing is known: later than any that is known.
@@ -114,7 +153,6 @@ class Releases:
             self._beyond[node] = self._row[rack_of(node)], attempts
 
     def is_beyond(self, node: NodeId) -> bool:
-        """Whether a node has more attempts than slots."""
         return node in self._beyond
 
     def launched(
@@ -149,7 +187,6 @@ class Releases:
         return stage in self._stages and not np.isnan(self._task_s[self._stages[stage]])
 
     def expect(self, stage: StageId, task_s: float) -> None:
-        """A task of a stage should take this many seconds, by the latest estimate."""
         number = self._number(stage)  # which may make a longer array
         self._task_s[number] = task_s
 

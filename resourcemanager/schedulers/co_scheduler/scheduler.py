@@ -3,8 +3,8 @@
 Source: Li and Shen, IEEE/ACM Transactions on Networking, 2022.  Here are the late start of shuffles
 (IV-A), so that all that one sends between two racks is sent at once, and Algorithm 2, the OCS and
 coflow aware scheduling (OCAS, IV-G).  On how many racks a job's data and maps should be (IV-D) is
-in ``dataguideline``; which racks its reduces should take (IV-E, and IV-F with Algorithm 1) in
-``reduceschedule``; ``guidelines`` keeps both for all running jobs.
+in ``guidelines``; which racks its reduces should take (IV-E, and IV-F with Algorithm 1) in
+``reduceschedule``.
 
 Left open there, chosen here:
 

@@ -14,8 +14,7 @@ Left open there, chosen here:
 * bandwidth: B/V is what other traffic leaves of a rack's link to the core, for each machine;
 * no oversubscription (V <= 1), where B - B/V is nothing: all bytes of a machine share its NIC;
 * the waves' factor of the shuffle is left out unless ``in_waves``: D^core has all bytes of a
-  machine, whatever the number of waves, so the printed formula counts them once a wave.  Counted
-  once, W2's two large jobs get 3 and 4 of the 7 racks; as printed, all; 6.2.1 has 3 each;
+  machine, whatever the number of waves, so the printed formula counts them once a wave;
 * racks that differ, such as sites behind wide-area links: each counts with the mean of them all;
 * predictions from earlier runs: the last 10 days of their kind count; rates are averaged like
   sizes; a job that has never run on this kind of day is predicted from the other kind.

@@ -350,11 +350,34 @@ def online_bound(
 
     ``known_s`` is the average that some plan has and ``until_s`` its end: prices are 0 later.
     """
-    prices = _Prices(problem, until_s, intervals)
+    edges_s, racks = np.linspace(0.0, until_s, intervals + 1), np.arange(1.0, problem.racks + 1)
+    lengths_s, come_s = problem.lengths_s[:, :, None], problem.arrive_s[:, None, None]
+    # A job's cost is linear in s between those s where it begins or ends on an edge.
+    begin_s = np.broadcast_to(edges_s, (*problem.lengths_s.shape, intervals + 1))
+    starts_s = np.concatenate((come_s + 0 * lengths_s, begin_s, begin_s - lengths_s), axis=2)
+    starts_s = np.maximum(starts_s, come_s)
+    ends_s = starts_s + lengths_s
+    busy_s = np.minimum(problem.busy_until_s[:, None], edges_s).sum(axis=0)
+    offered = problem.racks * np.diff(edges_s) - np.diff(busy_s)
+
+    def answer(y: Floats) -> tuple[float, Floats]:
+        """The bound of the summed completion times, and by interval the rack-seconds beyond R."""
+        paid = np.append(0.0, np.cumsum(y * np.diff(edges_s)))  # by one rack, since 0
+        rent = np.interp(ends_s, edges_s, paid) - np.interp(starts_s, edges_s, paid)
+        cost_s = ends_s - come_s + racks[:, None] * rent
+        choice = cost_s.reshape(problem.jobs, -1).argmin(axis=1)
+        width, start = np.divmod(choice, cost_s.shape[2])
+        chosen = (np.arange(problem.jobs), width, start)
+        begun, ended = (
+            np.clip(at_s[chosen][:, None], edges_s[:-1], edges_s[1:]) for at_s in (starts_s, ends_s)
+        )
+        demanded: Floats = racks[width] @ (ended - begun) - offered
+        return float(cost_s[chosen].sum() - y @ offered), demanded
+
     best_s, pace, stuck = -np.inf, 1.0, 0
     y = np.zeros(intervals)
     for _ in range(rounds):
-        bound_s, demanded = prices.answer(y)
+        bound_s, demanded = answer(y)
         if bound_s > best_s:
             best_s, best_y, stuck = bound_s, y, 0
         else:
@@ -370,42 +393,6 @@ def online_bound(
         missing_s = max(known_s * problem.jobs - bound_s, 0.0)
         y = np.maximum(0.0, y + pace * missing_s / length * excess)
     return best_s / problem.jobs
-
-
-class _Prices:
-    """The choices of all jobs at given prices of racks."""
-
-    def __init__(self, problem: Problem, until_s: float, intervals: int) -> None:
-        self._problem = problem
-        self._edges_s: Floats = np.linspace(0.0, until_s, intervals + 1)
-        self._racks = np.arange(1.0, problem.racks + 1)
-        # A job's cost is linear in s between those s where it begins or ends on an edge.
-        lengths_s = problem.lengths_s[:, :, None]
-        come_s = problem.arrive_s[:, None, None]
-        shape = (*problem.lengths_s.shape, intervals + 1)
-        begin_s = np.broadcast_to(self._edges_s, shape)
-        starts_s = np.concatenate((come_s + 0 * lengths_s, begin_s, begin_s - lengths_s), axis=2)
-        self._starts_s: Floats = np.maximum(starts_s, come_s)
-        self._ends_s: Floats = self._starts_s + lengths_s
-        self._completion_s: Floats = self._ends_s - come_s
-        busy_s = np.minimum(problem.busy_until_s[:, None], self._edges_s).sum(axis=0)
-        self._offered: Floats = problem.racks * np.diff(self._edges_s) - np.diff(busy_s)
-
-    def answer(self, y: Floats) -> tuple[float, Floats]:
-        """The bound of the summed completion times, and by interval the rack-seconds beyond R."""
-        paid = np.append(0.0, np.cumsum(y * np.diff(self._edges_s)))  # by one rack, since 0
-        rent = np.interp(self._ends_s, self._edges_s, paid)
-        rent -= np.interp(self._starts_s, self._edges_s, paid)
-        cost_s = self._completion_s + self._racks[:, None] * rent
-        jobs, _, starts = cost_s.shape
-        choice = cost_s.reshape(jobs, -1).argmin(axis=1)
-        width, start = np.divmod(choice, starts)
-        chosen = (np.arange(jobs), width, start)
-        bound_s = float(cost_s[chosen].sum() - y @ self._offered)
-        begun = np.clip(self._starts_s[chosen][:, None], self._edges_s[:-1], self._edges_s[1:])
-        ended = np.clip(self._ends_s[chosen][:, None], self._edges_s[:-1], self._edges_s[1:])
-        demanded: Floats = self._racks[width] @ (ended - begun) - self._offered
-        return bound_s, demanded
 
 
 # A plan, and its file -----------------------------------------------------------------------------
@@ -452,7 +439,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def makespan_s(self) -> float:
-        """The planned end of the last job, in seconds."""
         return max((job.end_s for job in self.jobs), default=0.0)
 
     @property

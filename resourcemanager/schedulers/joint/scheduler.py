@@ -138,7 +138,6 @@ class Dispatcher:
         self.running.pop(job.id, None)
 
     def why_waiting(self, job: JobView, now_s: float) -> str:
-        """Why a job is not in execution; "" if it is."""
         if job.id not in self._waiting:
             return ""
         ratio = response_ratio(now_s, *self._waiting[job.id])

@@ -102,7 +102,6 @@ class TaskGraphs:
         return self.transfer_s(size_bytes) + self.longest_s[stage.id]
 
     def transfer_s(self, size_bytes: float) -> float:
-        """How long so many bytes take at the mean capacity of all switches."""
         return size_bytes / self._mean_bytes_per_s
 
     def equal_edge(self, source: StageView, reader: StageView) -> float:
@@ -199,7 +198,6 @@ class Servers:
             self._count_blocked(server)
 
     def make_ready(self, entry: QueuedTask) -> None:
-        """All data of a task is at its server."""
         if not entry.ready:
             server = entry.server
             entry.ready = True
@@ -211,14 +209,12 @@ class Servers:
             heapq.heappush(self._ready[server], turn)
 
     def first_ready(self, server: int) -> QueuedTask | None:
-        """The ready task of a server whose turn it is."""
         ready = self._ready[server]
         while ready and not ready[0][2].queued:
             heapq.heappop(ready)
         return ready[0][2] if ready else None
 
     def ready_s(self, server: int) -> float:
-        """C of all ready tasks in a server's queue, added up."""
         return float(self._ready_s[server])
 
     def ahead_s(self, entry: QueuedTask, now_s: float) -> float:
@@ -289,12 +285,10 @@ class Servers:
         return found
 
     def ends_s(self, attempt: AttemptView) -> float:
-        """When an attempt in a slot should end."""
         return self._in_slots[self.number[attempt.node.id]].get(attempt.id, self._cluster.now_s)
 
     # What happens --------------------------------------------------------------------------------
     def attempt_launched(self, attempt: AttemptView, ends_s: float) -> None:
-        """An attempt took a slot, and should end then."""
         server = self.number[attempt.node.id]
         self._in_slots[server][attempt.id] = ends_s
         self._count_slots(server)
@@ -360,11 +354,9 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
         raise NotImplementedError
 
     def scheduled_jobs(self) -> Iterable[JobView]:
-        """The jobs whose tasks are put on servers."""
         return self.cluster.jobs.values()
 
     def to_schedule(self, stage: StageView) -> Iterator[TaskView]:
-        """The tasks of a stage that are pending and in no queue."""
         if self.servers.count[stage.id] < stage.pending.count:
             for index in list(stage.pending):
                 task = stage.tasks[index]
@@ -372,15 +364,12 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
                     yield task
 
     def count_unscheduled(self, stage: StageView) -> None:
-        """Note how many tasks of a stage could not be scheduled."""
         self._unscheduled[stage.id] = stage.pending.count - self.servers.count[stage.id]
 
     def alive(self, nodes: Sequence[NodeId]) -> list[int]:
-        """The servers that are up, of some."""
         return [self.servers.number[node.id] for node in nodes_alive(self.cluster, nodes)]
 
     def reserve(self, entry: QueuedTask) -> None:
-        """Have a task's data sent to its server before it has a slot there."""
         why = "it is in the queue of this server, and its data can be sent"
         self._proposals.append(Reserve(entry.task, self.servers.names[entry.server], why))
 
@@ -438,7 +427,6 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
         return f"{entry.state} in the queue of {self.servers.names[entry.server]}, {starts}"
 
     def propose(self) -> Iterable[Proposal]:
-        """What is to be proposed, and is still right; each once."""
         made, self._proposals = self._proposals, []
         for proposal in made:
             if isinstance(proposal, Reserve):
@@ -514,7 +502,6 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
         self.node_joined(node)
 
     def _recheck(self, job: JobView) -> None:
-        """Tasks of a job may have become pending."""
         self._to_recheck[job.id] = job
 
     def _recheck_whole(self, job: JobView) -> None:

@@ -72,7 +72,6 @@ class Switches:
         self.observed(cluster.links)
 
     def observed(self, changed: Mapping[str, LinkState]) -> None:
-        """These switches were published."""
         for name, link in changed.items():
             at = self._at.get(name)
             if at is not None:  # none of an optical port
@@ -82,7 +81,6 @@ class Switches:
         self._least_free = self._least_capacity = None
 
     def any_is_free(self) -> bool:
-        """Whether one of the switches has available bandwidth."""
         return max(self._free[:-1], default=inf) > 0
 
     # What flows get ------------------------------------------------------------------------------
@@ -115,7 +113,6 @@ class Switches:
         return Promise(bytes_per_s, path, [self._published[at] for at in path])
 
     def give_back(self, promise: Promise) -> None:
-        """A flow has ended, or will not come."""
         if not 0 < promise.bytes_per_s < inf:
             return
         for at, published in zip(promise.path, promise.published, strict=True):
@@ -159,12 +156,10 @@ class FlowList:
             self.real.setdefault(task, {})[src] = promise
 
     def insert_virtual(self, flow: VirtualFlow) -> None:
-        """A flow without bandwidth."""
         self.virtual[flow.tail.task.id] = flow
         self.virtual_execution_s[flow.tail.execution_s] += 1
 
     def ended(self, task: TaskId, src: int) -> None:
-        """A real flow has ended: what it was promised is free."""
         flows = self.real.get(task, {})
         promise = flows.pop(src, None)
         if promise is not None:

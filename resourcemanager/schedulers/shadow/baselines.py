@@ -30,7 +30,7 @@ import msgspec
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import RackId, StageId
-from railyard.resourcemanager.interface.decisions import Decision, Place, Proposal, Take, Wait
+from railyard.resourcemanager.interface.decisions import Decision, Place, Proposal, Take
 from railyard.resourcemanager.interface.defaults import RERUN
 from railyard.resourcemanager.interface.policies import TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
@@ -45,10 +45,8 @@ from railyard.resourcemanager.interface.views import (
 )
 from railyard.resourcemanager.schedulers.delay import DelayConfig
 from railyard.resourcemanager.schedulers.fair import FairOrder
-from railyard.resourcemanager.schedulers.shadow.algorithms import Duplicate, link_loads
-from railyard.resourcemanager.schedulers.shadow.pairs import Pairs, Wave
+from railyard.resourcemanager.schedulers.shadow.pairs import Duplicate, Pairs, Wave
 from railyard.resourcemanager.schedulers.shadow.reduces import (
-    TURN,
     RackTurns,
     ReducesInTurn,
     RoundRobinReduces,
@@ -56,8 +54,7 @@ from railyard.resourcemanager.schedulers.shadow.reduces import (
     reduces_in,
     tasks_by_rack,
 )
-from railyard.resourcemanager.schedulers.shadow.scheduler import HADOOP, RACK_WAIT_ONLY
-from railyard.resourcemanager.schedulers.shared.sites import racks_with_slots
+from railyard.resourcemanager.schedulers.shadow.scheduler import HADOOP, RACK_WAIT_ONLY, link_loads
 
 
 # Even --------------------------------------------------------------------------------------------
@@ -71,15 +68,6 @@ class EvenConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         require(wait_s >= 0, "even.rack_wait_s", wait_s, "seconds >= 0 (0 never waits)")
 
 
-class EvenTurns(RackTurns):
-    """Deals maps to all racks alike."""
-
-    def order_of(self, stage: StageView) -> list[RackId]:
-        if stage.reads:
-            return super().order_of(stage)
-        return list(racks_with_slots(self.cluster, stage.job.avoid))
-
-
 class EvenTasks(ReducesInTurn):
     """Answers "tasks"."""
 
@@ -88,25 +76,18 @@ class EvenTasks(ReducesInTurn):
 
     def __init__(self, config: EvenConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
-        self.turns = EvenTurns(cluster, config.rack_wait_s)
+        self.turns = RackTurns(cluster, config.rack_wait_s)
         self.parts = (self.turns,)
 
     def offer_map(self, job: JobView, slot: SlotView, now_s: float, reduce: Decision) -> Decision:
-        waiting = [s for s in job.stages.values() if not s.reads and s.pending.count]
-        for stage in waiting:
-            if self.turns.is_turn(stage, slot):
-                return self._first(stage, TURN)
-        if not waiting:
+        maps = [
+            stage.tasks[index]
+            for stage in job.stages.values()
+            if not stage.reads and (index := stage.pending.first()) is not None
+        ]
+        if not maps:
             return reduce
-        until_s = self.turns.until_s(job)
-        if now_s >= until_s:
-            return self._first(waiting[0], f"no slot where it was its turn until {until_s:g} s")
-        return Wait("its maps are for other racks", until_s=until_s)
-
-    def _first(self, stage: StageView, why: str) -> Place:
-        index = stage.pending.first()
-        assert index is not None, f"{stage.id} has pending tasks"
-        return Place(stage.tasks[index], why)
+        return self.turns.place(maps, slot, now_s, "its maps are for other racks")
 
 
 EVEN = Recipe(
@@ -163,7 +144,6 @@ class Kmn(Pairs, TaskPolicy):
         return self._tasks.planned(task)
 
     def _has_enough(self, stage: StageView) -> bool:
-        """Whether M of its maps have been launched."""
         return _is_sampled(stage) and stage.size - stage.pending.count >= self._launched_max(stage)
 
     def _launched_max(self, stage: StageView) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
@@ -31,8 +31,14 @@ from railyard.resourcemanager.interface.views import (
     StageView,
     TaskView,
 )
-from railyard.resourcemanager.schedulers.shadow.algorithms import Duplicate
 from railyard.resourcemanager.schedulers.shared.sites import racks_with_slots
+
+
+class Duplicate(NamedTuple):
+    """A map of one rack gets a duplicate in another; by their numbers."""
+
+    heavy: int
+    light: int
 
 
 @dataclass(eq=False)
@@ -112,7 +118,6 @@ class Pairs(CopyPolicy):
 
     # Duplicates ----------------------------------------------------------------------------------
     def is_duplicated(self, task: TaskView) -> bool:
-        """Whether a task has, or had, a duplicate."""
         return task.id in self._duplicated
 
     def _is_run_twice(self, task: TaskView) -> bool:
@@ -133,7 +138,6 @@ class Pairs(CopyPolicy):
         return self.proposals()
 
     def proposals(self) -> Iterable[Proposal]:
-        """Outputs that were chosen, and duplicates for which there are slots."""
         last, self._last = self._last, {}
         touched, self._touched = self._touched, {}
         for wave in touched.values():
@@ -174,7 +178,6 @@ class Pairs(CopyPolicy):
         return maps
 
     def _launch(self, wave: Wave) -> Iterable[Proposal]:
-        """Launch the wanted duplicates for which there are slots."""
         if not wave.wanted or not self.cluster.free:
             return
         if wave.originals_ended:

@@ -29,9 +29,6 @@ from railyard.resourcemanager.interface.views import (
 from railyard.resourcemanager.schedulers.delay import DelayConfig, DelayTasks
 from railyard.resourcemanager.schedulers.shared.sites import Plans, racks_with_slots
 
-#: Why a task starts in a rack.
-TURN = "it is the turn of its rack"
-
 
 def round_robin(maps: Mapping[RackId, int]) -> list[RackId]:
     """The racks that hold maps, in the order in which they get reduces; ``maps`` by rack number."""
@@ -97,16 +94,11 @@ class RackTurns(Policy):
         self.parts = (self._plans,)
         self._waiting_since_s: dict[JobId, float] = {}
 
-    def order_of(self, stage: StageView) -> list[RackId]:
-        """The racks that get tasks of a stage, in order: here, those with maps (4.2)."""
-        return round_robin(map_racks(stage, racks_with_slots(self.cluster, stage.job.avoid)))
-
     def is_turn(self, stage: StageView, slot: SlotView) -> bool:
-        """Whether a task of a stage should start in this rack."""
         planned = self._plans.of.get(stage.id)
         if planned is None or sum(planned.values()) != stage.pending.count:
             usable = racks_with_slots(self.cluster, stage.job.avoid)
-            order = [rack for rack in self.order_of(stage) if rack in usable] or list(usable)
+            order = round_robin(map_racks(stage, usable)) or list(usable)  # (4.2); maps: to all
             planned = deal(order, tasks_by_rack(stage), stage.pending.count)
             self._plans.of[stage.id] = planned
         return not planned or planned.get(slot.rack, 0) > 0
@@ -117,9 +109,19 @@ class RackTurns(Policy):
         racks = ", ".join(f"{rack} {count}" for rack, count in planned.items() if count)
         return f"tasks yet to start in racks: {racks}" if racks else ""
 
-    def until_s(self, job: JobView) -> float:
-        """Until when a job waits for a slot of another rack; in the past: it takes any."""
-        return self._waiting_since_s.setdefault(job.id, self.cluster.now_s) + self._wait_s
+    def place(self, tasks: Sequence[TaskView], slot: SlotView, now_s: float, why: str) -> Decision:
+        """One of these tasks, each the first of its stage, or wait for a slot where it is its turn.
+
+        A job waits for so long only, then takes any slot.
+        """
+        for task in tasks:
+            if self.is_turn(task.stage, slot):
+                return Place(task, "it is the turn of its rack")
+        job = tasks[0].stage.job.id
+        until_s = self._waiting_since_s.setdefault(job, self.cluster.now_s) + self._wait_s
+        if now_s < until_s:
+            return Wait(why, until_s=until_s)
+        return Place(tasks[0], f"no slot where it was its turn until {until_s:g} s")
 
     # What happens --------------------------------------------------------------------------------
     def attempt_launched(self, attempt: AttemptView) -> None:
@@ -183,16 +185,8 @@ class RoundRobinReduces(ReducesInTurn):
 
 def next_reduce(job: JobView, slot: SlotView, turns: RackTurns, now_s: float) -> Decision:
     """A reduce for this slot, or wait for one in a rack whose turn it is."""
-    elsewhere: TaskView | None = None
-    for stage in job.stages.values():
-        if stage.reads and stage.pending.count:
-            task = stage.next_reduce()
-            if task is not None and turns.is_turn(stage, slot):
-                return Place(task, TURN)
-            elsewhere = elsewhere or task
-    if elsewhere is None:
+    waiting = (stage for stage in job.stages.values() if stage.reads and stage.pending.count)
+    reduces = [task for stage in waiting if (task := stage.next_reduce()) is not None]
+    if not reduces:
         return Pass("no task is ready for a slot")
-    until_s = turns.until_s(job)
-    if now_s >= until_s:
-        return Place(elsewhere, f"no slot where it was its turn until {until_s:g} s")
-    return Wait("its reduces are for other racks", until_s=until_s)
+    return turns.place(reduces, slot, now_s, "its reduces are for other racks")

@@ -67,16 +67,13 @@ class BlockMoves(Policy):
         self._tries.clear()
 
     def drop(self, keys: Iterable[BlockKey]) -> None:
-        """Nobody wants these blocks any more."""
         for key in keys:
             self._settle(key)
 
     def is_pending(self, key: BlockKey) -> bool:
-        """Whether a block is wanted at a site and may still come."""
         return key in self._wanted
 
     def totals(self) -> Mapping[str, float]:
-        """For the figures of whoever wants moves."""
         return {"blocks_moved": self._moved, "blocks_moved_bytes": self._moved_bytes}
 
     # What is known of blocks ---------------------------------------------------------------------
@@ -87,7 +84,6 @@ class BlockMoves(Policy):
         return blocks[number] if number < len(blocks) else None
 
     def is_at(self, block: BlockView, site: RackId) -> bool:
-        """Whether a living node of a site has the block."""
         return any(node.rack == site for node in nodes_alive(self.cluster, block.nodes))
 
     def _holder(self, block: BlockView) -> NodeId | None:
@@ -153,7 +149,6 @@ class BlockMoves(Policy):
             self._queues.setdefault(node, {}).setdefault(job, deque()).append(key)
 
     def _settle(self, key: BlockKey) -> None:
-        """Stop waiting for a block."""
         self._wanted.pop(key, None)
         self._retries.pop(key, None)
         self._tries.pop(key, None)

@@ -16,12 +16,8 @@ Left open there, chosen here:
 * While tasks that they read are pending, reduces take at most ``reduce_share`` of the slots that
   the job could have in its racks; as published systems leave that open, none: in a rack or two a
   job's maps come in many waves, and a reduce that waits for them keeps others' maps from running.
-  (With Hadoop's ramp-up to a half, 200 jobs of Corral's W3 took 40 % longer, and lost to
-  ``capacity``.)
 * With ``work_conserving`` a slot that no job of its rack and no ad hoc job takes goes to the first
-  job without a free slot in its own racks.  Corral's paper can be read both ways: tasks are
-  constrained to R_j (3.1), which is a preference that the RM makes every effort to respect (5); "to
-  ensure work conservation during job execution", a job's allocation may change (4.1).
+  job without a free slot in its own racks.  The paper can be read both ways (3.1 and 5, 4.1).
 * Where no job recurs, Corral is Fair, say Li and Shen (Co-scheduler), section V, and not how jobs
   that do recur share the cluster with the others (``PlannedFair``): users are as under ``fair``; a
   user's planned jobs together have the share that they would have one by one, so that other jobs
@@ -30,7 +26,6 @@ Left open there, chosen here:
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
@@ -113,13 +108,6 @@ class _Binding(NamedTuple):
     key: _Key | None  #: None = it is in the order of ``capacity``
 
 
-class _Planned(NamedTuple):
-    """The jobs of a queue with a priority, until they end: the n-th key has the n-th position."""
-
-    keys: list[_Key]
-    positions: list[Position]
-
-
 class RackBoundConfig(CapacityConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of queues as in "capacity.*", of waits as in "delay.*", and of racks."""
 
@@ -174,7 +162,8 @@ class RackBound(OrderPolicy, TaskPolicy):
         self._nodes = {rack.id: tuple(node.id for node in rack.nodes) for rack in racks}
         self._lost: dict[RackId, dict[NodeId, None]] = {rack: {} for rack in self._nodes}
         self._bindings: dict[JobId, _Binding] = {}
-        self._planned: dict[str, _Planned] = {}  #: {queue: its jobs with a priority}
+        #: {queue: {key: position}}, of its jobs with a priority until they end; both ascend
+        self._planned: dict[str, dict[_Key, Position]] = {}
         self._freed: dict[JobId, JobView] = {}  #: jobs that may run anywhere since the last event
 
     def bind(self, job: JobView, racks: Iterable[RackId], priority: Priority | None = None) -> None:
@@ -185,10 +174,12 @@ class RackBound(OrderPolicy, TaskPolicy):
         key = None if priority is None else (priority, by_age(job))
         self._bindings[job.id] = _Binding(dict.fromkeys(racks), key)
         if key is not None:
-            planned = self._planned.setdefault(job.queue, _Planned([], []))
-            insort(planned.keys, key)
-            insort(planned.positions, by_age(job))
-            self._order.resort(job.queue)
+            self._rank(job.queue, [*self._planned.get(job.queue, ()), key])
+
+    def _rank(self, queue: str, keys: Sequence[_Key]) -> None:
+        """Give the jobs of a queue with a priority their positions."""
+        self._planned[queue] = dict(zip(sorted(keys), sorted(age for _, age in keys), strict=True))
+        self._order.resort(queue)
 
     def racks_of(self, job: JobView) -> dict[RackId, None] | None:
         """The racks that a job keeps to now; None = it may run anywhere."""
@@ -218,12 +209,10 @@ class RackBound(OrderPolicy, TaskPolicy):
         yield from [job for job in elsewhere if self._may_leave(job)]
 
     def _may_leave(self, job: JobView) -> bool:
-        """Whether all slots of the racks that a job keeps to are taken."""
         racks = self.racks_of(job)
         return racks is not None and not self._free_in(racks)
 
     def _free_in(self, racks: Iterable[RackId]) -> int:
-        """Number of free slots in these racks."""
         nodes = self.cluster.nodes
         return sum(
             nodes[node].free for rack in racks for node in self._nodes[rack] if node in nodes
@@ -231,17 +220,14 @@ class RackBound(OrderPolicy, TaskPolicy):
 
     def _position(self, job: JobView) -> Position:
         key = self._key(job)
-        if key is None:
-            return by_age(job)
-        planned = self._planned[job.queue]
-        return planned.positions[bisect_left(planned.keys, key)]
+        return by_age(job) if key is None else self._planned[job.queue][key]
 
     def why(self, job: JobView) -> str:
         racks, key = self.racks_of(job), self._key(job)
         where = f" on {' '.join(racks)}" if racks is not None else ""
         if key is None:
             return self._order.why(job) + where
-        ahead = bisect_left(self._planned[job.queue].keys, key)
+        ahead = list(self._planned[job.queue]).index(key)
         return f"{ahead} planned jobs before it, {self._order.why(job)}{where}"
 
     def _key(self, job: JobView) -> _Key | None:
@@ -283,10 +269,7 @@ class RackBound(OrderPolicy, TaskPolicy):
     def job_ended(self, job: JobView) -> None:
         key = self._key(job)
         if key is not None:
-            planned = self._planned[job.queue]
-            at = bisect_left(planned.keys, key)
-            del planned.keys[at], planned.positions[at]
-            self._order.resort(job.queue)
+            self._rank(job.queue, [each for each in self._planned[job.queue] if each != key])
         self._bindings.pop(job.id, None)
         self._freed.pop(job.id, None)
 
@@ -315,7 +298,7 @@ class RackBound(OrderPolicy, TaskPolicy):
         freed, self._freed = self._freed, {}
         yield from [job for job in freed.values() if self.racks_of(job) is None]
         if self._config.work_conserving and self.cluster.free:
-            yield from [job for job in self._order.wanting() if self._may_leave(job)]
+            yield from [job for job in self._order.waiting_jobs() if self._may_leave(job)]
 
 
 def _has_input_in(job: JobView, racks: Iterable[RackId]) -> bool:

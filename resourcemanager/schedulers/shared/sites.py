@@ -40,8 +40,14 @@ def nodes_alive(cluster: ClusterView, nodes: Iterable[NodeId]) -> list[SlotView]
 class RackWatch(Policy):
     """Base of policies that act when a rack may have no slots left, or some again."""
 
+    _changed = False  #: since jobs were last reconsidered
+
     def racks_changed(self) -> None:
-        raise NotImplementedError
+        self._changed = True
+
+    def reconsider(self) -> Iterable[JobView]:
+        changed, self._changed = self._changed, False
+        return list(self.cluster.jobs.values()) if changed else ()
 
     def node_joined(self, node: SlotView) -> None:
         self.racks_changed()
@@ -76,27 +82,20 @@ P = TypeVar("P")
 class Plans(RackWatch, Generic[P]):
     """A plan of each stage; a part of the policy that makes and follows them.
 
-    All are forgotten, and all jobs reconsidered, when a rack may have no slots left, or some
-    again; those of a job when it ends.
+    All are forgotten when racks have changed, those of a job when it ends.
     """
 
     def __init__(self, cluster: ClusterView) -> None:
         super().__init__(NoConfig(), cluster)
         self.of: dict[StageId, P] = {}
-        self._forgotten = False  #: since jobs were last reconsidered
 
-    # What happens --------------------------------------------------------------------------------
     def job_ended(self, job: JobView) -> None:
         for stage in job.stages.values():
             self.of.pop(stage.id, None)
 
     def racks_changed(self) -> None:
+        super().racks_changed()
         self.of.clear()
-        self._forgotten = True
-
-    def reconsider(self) -> Iterable[JobView]:
-        forgotten, self._forgotten = self._forgotten, False
-        return list(self.cluster.jobs.values()) if forgotten else ()
 
 
 #: What an unlimited link is taken for: so fast that it is never the one to wait for.
@@ -117,18 +116,17 @@ class SiteView:
 
     def __init__(self, cluster: ClusterView) -> None:
         self._cluster = cluster
-        racks = [rack.id for rack in cluster.topology.rack_list()]
+        racks = cluster.topology.rack_list()
         #: [sites] whether a site is a single node, with all that it holds
-        self._one_node = [len(rack.nodes) == 1 for rack in cluster.topology.rack_list()]
-        self.names: list[RackId] = racks
-        self.number = {rack: number for number, rack in enumerate(racks)}
+        self._one_node = [len(rack.nodes) == 1 for rack in racks]
+        self.names: list[RackId] = [rack.id for rack in racks]
+        self.number = {name: number for number, name in enumerate(self.names)}
         self._links: tuple[Floats, Floats] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
 
     def free(self, avoid: Container[NodeId] = ()) -> Numbers:
-        """Free slots, but for nodes to avoid."""
         found = np.zeros(len(self), np.int64)
         for node in self._cluster.free_nodes():
             if node.id not in avoid:
@@ -145,7 +143,6 @@ class SiteView:
         return found
 
     def slots(self, avoid: Container[NodeId] = ()) -> Numbers:
-        """Slots of nodes that are alive, but for nodes to avoid."""
         found = np.zeros(len(self), np.int64)
         for node in self._cluster.nodes.values():
             if node.alive and node.id not in avoid:
@@ -165,7 +162,6 @@ class SiteView:
         return bool((now < before).any()), bool((now > before).any())
 
     def with_slots(self, slots: Numbers) -> Sites:
-        """The sites with these slots and the links as they are."""
         up, down = self.links()
         return Sites(slots.astype(float), up, down)
 

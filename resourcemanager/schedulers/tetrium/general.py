@@ -8,10 +8,7 @@ A second program with the same time finds the plan with the least bytes between 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from scipy import sparse
 from scipy.optimize import linprog
 
 from railyard.netemu.model.arrays import Floats
@@ -34,20 +31,17 @@ def place_maps(sites: Sites, stage: Stage, wanted: Bounds | None = None) -> Plan
         ~remote | ((sites.up_bytes_per_s[source] > 0) & (sites.down_bytes_per_s[target] > 0))
     )
     program = _Program(np.where(possible, np.inf, 0.0), stage)
-    rows = np.flatnonzero(remote & possible)
-    weight = size / sites.up_bytes_per_s[source[rows]]
-    none = np.zeros(count)
-    program.at_most(none, source[rows], rows, weight, _NETWORK)  # (2)
-    weight = size / sites.down_bytes_per_s[target[rows]]
-    program.at_most(none, target[rows], rows, weight, _NETWORK)  # (3)
-    rows = np.flatnonzero(possible)
-    weight = stage.work_s / sites.slots[target[rows]]
-    program.at_most(none, target[rows], rows, weight, _COMPUTE)  # (4)
-    every = np.arange(count * count)
-    program.equal(stage.held_bytes / size, source, every)  # (5)
+    leaves, comes = np.eye(count)[:, source], np.eye(count)[:, target]  # [sites, variables]
+    none, sent = np.zeros(count), remote & possible
+    up_s, down_s = divided(size, sites.up_bytes_per_s), divided(size, sites.down_bytes_per_s)
+    slot_s = divided(stage.work_s, sites.slots)
+    program.at_most(none, leaves * sent * up_s[:, np.newaxis], _NETWORK)  # (2)
+    program.at_most(none, comes * sent * down_s[:, np.newaxis], _NETWORK)  # (3)
+    program.at_most(none, comes * possible * slot_s[:, np.newaxis], _COMPUTE)  # (4)
+    program.equal(stage.held_bytes / size, leaves)  # (5)
     if wanted is not None:
-        program.at_most(wanted.most, target, every, np.ones(len(every)))
-        program.at_most(-wanted.least, target, every, -np.ones(len(every)))
+        program.at_most(wanted.most, comes)
+        program.at_most(-wanted.least, -comes)
     found = program.solve(remote.astype(float), stage.budget_bytes / size)
     if found is None:
         return None
@@ -61,20 +55,16 @@ def place_maps(sites: Sites, stage: Stage, wanted: Bounds | None = None) -> Plan
 
 def place_reduces(sites: Sites, stage: Stage) -> Plan | None:
     """Equations 6 to 10, and the budget of 4.3."""
-    held, size, every = stage.held_bytes, stage.size_bytes, np.arange(len(sites.slots))
+    held, size, count = stage.held_bytes, stage.size_bytes, len(sites.slots)
     comes = (sites.down_bytes_per_s > 0) | (held == size)
     program = _Program(np.where((sites.slots > 0) & comes, np.inf, 0.0), stage)
-    leaves = sites.up_bytes_per_s > 0
-    program.lower[~leaves & (held > 0)] = 1.0  # no byte may leave: all reduces run there
-    none, rows = np.zeros(len(every)), np.flatnonzero(leaves)
-    times = divided(held, sites.up_bytes_per_s)
-    program.at_most(-times, rows, rows, -times[rows], _NETWORK)  # (7)
-    rows = np.flatnonzero(sites.down_bytes_per_s > 0)
-    times = (size - held[rows]) / sites.down_bytes_per_s[rows]
-    program.at_most(none, rows, rows, times, _NETWORK)  # (8)
-    rows = np.flatnonzero(sites.slots > 0)
-    program.at_most(none, rows, rows, stage.work_s / sites.slots[rows], _COMPUTE)  # (9)
-    program.equal(np.ones(1), np.zeros(len(every), int), every)  # (10)
+    # no byte may leave: all reduces run there
+    program.lower[(sites.up_bytes_per_s <= 0) & (held > 0)] = 1.0
+    none, up_s = np.zeros(count), divided(held, sites.up_bytes_per_s)
+    program.at_most(-up_s, np.diag(-up_s), _NETWORK)  # (7)
+    program.at_most(none, np.diag(divided(size - held, sites.down_bytes_per_s)), _NETWORK)  # (8)
+    program.at_most(none, np.diag(divided(stage.work_s, sites.slots)), _COMPUTE)  # (9)
+    program.equal(np.ones(1), np.ones((1, count)))  # (10)
     found = program.solve(-held / size, (stage.budget_bytes - size) / size)
     if found is None:
         return None
@@ -91,26 +81,21 @@ class _Program:
         self._count = len(most)
         self._task_s = stage.task_s if stage.work_s > 0 else 0.0
         self.lower, self._upper = np.zeros(len(most)), most
-        self._above: list[Any] = []
+        self._above: list[Floats] = []
         self._limits: list[Floats] = []
-        self._equal: tuple[Any, Floats] | None = None
+        self._equal: tuple[Floats, Floats] | None = None
 
-    def at_most(
-        self, limit: Floats, row: Any, column: Any, weights: Floats, time: int | None = None
-    ) -> None:
-        """The weighted sum of shares in each row, less a time, is at most ``limit``."""
+    def at_most(self, limit: Floats, weights: Floats, time: int | None = None) -> None:
+        """The weighted sum of shares, [rows, shares], less a time, is at most ``limit`` [rows]."""
+        times = np.zeros((len(limit), 2))
         if time is not None:
-            rows = np.arange(len(limit))
-            row, column = np.append(row, rows), np.append(column, self._count + time + 0 * rows)
-            weights = np.append(weights, np.full(len(rows), -1.0))
-        shape = (len(limit), self._count + 2)
-        self._above.append(sparse.coo_array((weights, (row, column)), shape))
+            times[:, time] = -1.0
+        self._above.append(np.hstack((weights, times)))
         self._limits.append(limit)
 
-    def equal(self, to: Floats, row: Any, column: Any) -> None:
-        """The sum of shares in each row is ``to``."""
-        shape = (len(to), self._count + 2)
-        self._equal = sparse.coo_array((np.ones(len(row)), (row, column)), shape), to
+    def equal(self, to: Floats, weights: Floats) -> None:
+        """The weighted sum of shares, [rows, shares], is ``to`` [rows]."""
+        self._equal = np.hstack((weights, np.zeros((len(to), 2)))), to
 
     def solve(self, wan: Floats, budget: float) -> tuple[Floats, bool] | None:
         """The shares, and whether ``wan`` x shares is within the budget; None if impossible."""
@@ -130,7 +115,7 @@ class _Program:
 
     def _limit(self, weights: Floats, limit: float) -> None:
         if np.isfinite(limit):
-            self._above.append(sparse.coo_array(weights[np.newaxis]))
+            self._above.append(weights[np.newaxis])
             self._limits.append(np.array([limit]))
 
     def _minimise(self, costs: Floats) -> tuple[Floats, float] | None:
@@ -142,10 +127,9 @@ class _Program:
         tolerances = {f"{kind}_feasibility_tolerance": _TOLERANCE for kind in ("primal", "dual")}
         found = linprog(
             costs,
-            sparse.vstack(self._above).tocsr(),
+            np.vstack(self._above),
             np.concatenate(self._limits),
-            self._equal[0].tocsr(),
-            self._equal[1],
+            *self._equal,
             bounds,
             method="highs",
             options=tolerances,

@@ -228,7 +228,6 @@ class TetriumTasks(Instances, TaskPolicy):
         return [self._wanting[job] for job in self._launches]
 
     def _schedule(self, free: Numbers) -> None:
-        """Choose tasks for the free slots [sites]."""
         for job in self._wanting.values():
             self._choose(job, free.copy(), int(free.sum()))
 
@@ -291,7 +290,10 @@ class Tetrium(OrderPolicy, TetriumTasks):
     def _schedule(self, free: Numbers) -> None:
         """Give slots to the job with the least remaining time, then the next, as there are any."""
         wanting, epsilon = self._wanting, self._config.epsilon
-        claims = {job.id: Claim(job.held, _pending(job)) for job in wanting.values()}
+        claims = {
+            job.id: Claim(job.held, sum([s.pending.count for s in job.stages.values() if s.open]))
+            for job in wanting.values()
+        }
         parts = FairParts(epsilon, self.cluster.slots, self.cluster.held, claims)
         lacking = [wanting[job] for job in parts.lacking]
         others = [job for job in wanting.values() if job.id not in parts.lacking]
@@ -311,10 +313,6 @@ class Tetrium(OrderPolicy, TetriumTasks):
         if job.id in self._launches:
             return "it got slots at this instance"
         return "no slot for it at the last instance"
-
-
-def _pending(job: JobView) -> int:
-    return sum([stage.pending.count for stage in job.stages.values() if stage.open])
 
 
 _FIG_8 = "Hung et al., EuroSys 2018, Fig. 8"

@@ -376,7 +376,16 @@ class StagePlans(Policy):
         self._sites = sites
         self._estimates = Estimates(cluster)
         self.parts = (self._estimates,)
-        self._solver = solver_called(config.solver)
+        self._solver: Solver
+        if config.solver == "exact":
+            from railyard.resourcemanager.schedulers.tetrium import exact
+
+            exact.load_loops()
+            self._solver = exact
+        else:
+            from railyard.resourcemanager.schedulers.tetrium import general
+
+            self._solver = general
         self._known: dict[StageId, _Known] = {}
         #: {stage to be assigned anew, as capacity was lost: when}
         self._lost: dict[StageId, float] = {}
@@ -477,9 +486,9 @@ class StagePlans(Policy):
     def _placed(self, stage: StageView, todo: Stage, sites: Sites) -> Plan | None:
         if stage.reads:
             return self._solver.place_reduces(sites, todo)
-        reader = _only_reader(stage)
-        if not self._config.reverse or reader is None:
+        if not self._config.reverse or len(stage.readers) != 1 or len(stage.readers[0].reads) != 1:
             return self._solver.place_maps(sites, todo)
+        [reader] = stage.readers
         shuffled_bytes = self._estimates.output_bytes(stage).value * todo.size_bytes
         shuffled_bytes /= max(1.0, self._estimates.input_bytes(stage).value)
         task_s = self._task_s(reader)
@@ -491,7 +500,6 @@ class StagePlans(Policy):
         return None if best is None else best.maps
 
     def _stage(self, stage: StageView) -> Stage:
-        """The pending tasks of a stage, in the numbers of ``placement``."""
         known = self._of(stage)
         if known.maps is None:
             held = self._sites.shuffle_at(stage) * (stage.pending.count / stage.size)
@@ -540,7 +548,6 @@ class StagePlans(Policy):
         self._inputs_moved()
 
     def _inputs_moved(self) -> None:
-        """Where input lies has changed."""
         for known in self._known.values():
             known.maps = None
 
@@ -548,22 +555,6 @@ class StagePlans(Policy):
         for stage in job.stages.values():
             self._known.pop(stage.id, None)
             self._lost.pop(stage.id, None)
-
-
-def solver_called(name: str) -> Solver:
-    """A solver by its name; loads what it needs."""
-    from railyard.resourcemanager.schedulers.tetrium import exact, general
-
-    if name != "exact":
-        return general
-    exact.load_loops()
-    return exact
-
-
-def _only_reader(stage: StageView) -> StageView | None:
-    """The stage that reads this one and no other, if it is the only one that does."""
-    readers = list(stage.readers)
-    return readers[0] if len(readers) == 1 and len(readers[0].reads) == 1 else None
 
 
 def _dealt(stage: StageView, order: Iterable[int], given: Numbers) -> Launches:

@@ -493,8 +493,8 @@ class FaultySimulation(Simulation):
         driver.halves = {
             StartFlow: (workers.network_opens, workers.reader_fetches),
             CancelFlow: (workers.network_closes, workers.reader_forgets),
-            OpenCoflow: (workers.open_coflow, None),
-            CloseCoflow: (workers.close_coflow, None),
+            OpenCoflow: (lambda order: self.network.open_coflow(order.coflow), None),
+            CloseCoflow: (lambda order: self.network.close_coflow(order.coflow), None),
         }
         Settling(topology, self.heap, driver, workers, self.jobs, self._links)
         slots_of = self.faults.slots_of

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.resourcemanager.schedulers.co_scheduler.dataguideline import (
+from railyard.resourcemanager.schedulers.co_scheduler.guidelines import (
     DataGuideline,
-    Hybrid,
     ShuffleForecast,
     data_guideline,
     latency_matrix,
     recurring_guideline,
     replica_racks,
 )
+from railyard.resourcemanager.schedulers.co_scheduler.reduceschedule import Hybrid
 
 GB = 10**9
 ELEPHANT = 1_125_000_000

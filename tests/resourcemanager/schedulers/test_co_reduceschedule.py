@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from railyard.cluster.ids import AttemptId, NodeId, RackId, StageId
 from railyard.oracles.lowerbound import lower_bound_s
-from railyard.resourcemanager.schedulers.co_scheduler.dataguideline import Hybrid
 from railyard.resourcemanager.schedulers.co_scheduler.reduceschedule import (
     UNKNOWN_S,
+    Hybrid,
     Releases,
     ReleaseTimes,
     Schedule,

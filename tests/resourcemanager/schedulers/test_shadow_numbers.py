@@ -17,7 +17,9 @@ from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import Links, RackShape, SwitchTree
 from railyard.netemu.model.network import Network
 from railyard.resourcemanager.interface.events import StagePlan
-from railyard.resourcemanager.schedulers.shadow.algorithms import (
+from railyard.resourcemanager.schedulers.shadow.baselines import least_skewed, prefer
+from railyard.resourcemanager.schedulers.shadow.reduces import deal, round_robin
+from railyard.resourcemanager.schedulers.shadow.scheduler import (
     Duplicate,
     LateDuplicate,
     Shuffle,
@@ -27,8 +29,6 @@ from railyard.resourcemanager.schedulers.shadow.algorithms import (
     select,
     uplinks_bytes_per_s,
 )
-from railyard.resourcemanager.schedulers.shadow.baselines import least_skewed, prefer
-from railyard.resourcemanager.schedulers.shadow.reduces import deal, round_robin
 from tests.harness import TinyCluster, tiny_cluster
 
 GBPS = 125e6
