@@ -95,6 +95,7 @@ class Run:
     def until(self, at_s: float) -> None:
         """Let time pass: event by event in the end, and else many events at once."""
         fabric = self.fabric
+        fabric.next_event_s()  # sets rates, as a look does: some schedulers go by those before
         self.look()
         if at_s < math.inf:
             self._take(fabric.handle(None, max(at_s, fabric.now_s)))
