@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from sortedcontainers import SortedDict
 
 from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NONE
@@ -20,41 +21,40 @@ class Places:
     """Flows in the order of their keys, each with a number that says where it is."""
 
     def __init__(self) -> None:
-        self._keys: list[Key] = []
-        self._flows: list[int] = []
-        self._key_of: dict[int, Key] = {}
+        self._flows: SortedDict[Key, int] = SortedDict()
+        self._keys: dict[int, Key] = {}
 
     def add(self, new: Sequence[tuple[Key, int]], numbers: Floats) -> bool:
         """Add flows, and set their ``numbers``, [flow]; returns whether others have new ones."""
-        is_anew = False
+        others = len(self._flows)
+        is_anew = len(new) > others  # quicker than a place for each
         for done, (key, flow) in enumerate(sorted(new)):
-            place = bisect_left(self._keys, key)
-            self._keys.insert(place, key)
-            self._flows.insert(place, flow)
-            self._key_of[flow] = key
-            is_anew = is_anew or not self._number(place, len(new) - done, numbers)
+            self._flows[key] = flow
+            self._keys[flow] = key
+            is_anew = is_anew or not self._number(key, len(new) - done, numbers)
         if is_anew:
-            numbers[self._flows] = np.arange(len(self._flows))
-        return is_anew
+            numbers[list(self._flows.values())] = np.arange(len(self._flows))
+        return is_anew and others > 0
 
     def remove(self, flows: Iterable[int]) -> None:
         for flow in flows:
-            place = bisect_left(self._keys, self._key_of.pop(flow))
-            del self._keys[place], self._flows[place]
+            del self._flows[self._keys.pop(flow)]
 
-    def _number(self, place: int, coming: int, numbers: Floats) -> bool:
-        """Give the flow at a place a number; returns whether there is one between its neighbours'.
+    def _number(self, key: Key, coming: int, numbers: Floats) -> bool:
+        """Give a flow a number; returns whether there is one between its neighbours'.
 
         Leaves room for all of those that are ``coming``, which may have places next to it.
         """
         flows = self._flows
-        after = numbers[flows[place + 1]] if place + 1 < len(flows) else None
-        if place:
-            before = numbers[flows[place - 1]]
+        earlier = next(flows.irange(maximum=key, inclusive=(True, False), reverse=True), None)
+        later = next(flows.irange(minimum=key, inclusive=(False, True)), None)
+        after = None if later is None else numbers[flows[later]]
+        if earlier is not None:
+            before = numbers[flows[earlier]]
         else:
             before = -1.0 if after is None else after - coming - 1
         step = 1.0 if after is None else (after - before) / (coming + 1)
-        numbers[flows[place]] = number = before + step
+        numbers[flows[key]] = number = before + step
         return bool(before < number and (after is None or number < after))
 
 
