@@ -160,7 +160,6 @@ class Journal(EventLog):
             sync_folder(path.parent)
 
     def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
-        """Append an event and a checksum of the commands that it led to."""
         super().write(at_s, event, commands)
         self._uncommitted = True
 

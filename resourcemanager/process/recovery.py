@@ -87,8 +87,7 @@ class Follower:
         except (UsageError, Diverged) as error:
             raise UsageError(f"{error}: {_ADVICE}") from None
         except PeerError as error:  # an event that the core would not have taken is not logged
-            what = f"{self._path}: an event is missing: {error}: {_ADVICE}"
-            raise UsageError(what) from None
+            raise UsageError(f"{self._path}: an event is missing: {error}: {_ADVICE}") from None
         return self._length_bytes > begin_bytes
 
     def finish(self) -> Recovered:

@@ -212,7 +212,6 @@ class TaskHistory:
             if isinstance(command, DiscardJob):
                 self._discarded(command.job)
 
-    # ---------------------------------------------------------------------------------------------
     def _changed(self, job: JobAttempts, span: AttemptSpan, what: str) -> None:
         """Keep an attempt that was launched, and what it said at its end."""
         if what == "began":
@@ -329,7 +328,6 @@ def settings_of(wanted: messages.SubmitJob) -> dict[str, str]:
     return {name: shortened(_as_text(value), _LETTERS_MAX) for name, value in values.items()}
 
 
-# -------------------------------------------------------------------------------------------------
 def _known(core: Core, history: TaskHistory, job: JobId) -> tuple[JobRecord, JobAttempts]:
     record, known = core.records.get(job), history.of_job(job)
     if record is None or known is None:
