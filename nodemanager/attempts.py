@@ -99,8 +99,7 @@ class _JobHelper:
     channel: Channel
     far: socket.socket  #: its end of the channel, open until it is forked
     loaded: bool = False
-    #: how many of the job in a row, with it, have run no attempt yet
-    idle: int = 1
+    idle: int = 1  #: how many of the job in a row, with it, have run no attempt yet
     #: for the module, then for a permit
     waiting: dict[AttemptId, LaunchAttempt] = field(default_factory=dict)
     running: set[AttemptId] = field(default_factory=set)
@@ -114,8 +113,7 @@ class Containers:
     """Starts and kills attempts' processes, by way of the helpers.
 
     Every attempt that was launched is reported as ended or lost, once.  A job's helper has a permit
-    of its own while it imports the module, which may take as long as any attempt.  One that dies is
-    replaced at once.
+    of its own while it imports the module, which may take as long as any attempt.
     """
 
     def __init__(

@@ -139,8 +139,7 @@ class _Attempt:
         self._job = job
         self._order = order
         self._task = order.task
-        seed = daemon.config.seed
-        self._straggle = self._topology.compute.straggle(order.attempt, seed)
+        self._straggle = self._topology.compute.straggle(order.attempt, daemon.config.seed)
         self._transport = transport
         self._umbilical = umbilical
         self._paced = self._topology.compute.mode == "paced"

@@ -177,7 +177,6 @@ class Journal(EventLog):
                 self._review_mark()
 
     def flush(self) -> None:
-        """Write what has not been written yet, if there is room for it."""
         if self._unwritten:
             super().flush()
             self._keep_reserve()
