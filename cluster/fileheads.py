@@ -47,10 +47,6 @@ def _read_by(opened: Callable[[Any], BufferedIOBase]) -> Callable[[IO[bytes]], I
     return pieces
 
 
-def _gzip_file(file: IO[bytes]) -> BufferedIOBase:
-    return gzip.GzipFile(fileobj=file)
-
-
 def _inflated(file: IO[bytes]) -> Iterator[bytes]:
     unpacking = zlib.decompressobj()
     packed = file.read(_PIECE_BYTES)
@@ -66,7 +62,7 @@ def _is_zlib(head: bytes) -> bool:
 
 
 _FORMATS = {
-    ".gz": _Format("gzip", lambda head: head.startswith(GZIP), _read_by(_gzip_file)),
+    ".gz": _Format("gzip", lambda head: head.startswith(GZIP), _read_by(gzip.open)),
     ".bz2": _Format("bzip2", lambda head: head.startswith(b"BZh"), _read_by(bz2.BZ2File)),
     ".xz": _Format("xz", lambda head: head.startswith(b"\xfd7zXZ\0"), _read_by(lzma.LZMAFile)),
     ".deflate": _Format("zlib", _is_zlib, _inflated),

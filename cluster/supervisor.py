@@ -234,9 +234,9 @@ class Supervisor:
         self._write_to_log(spec.name)
         take_role(spec.name)
         # The lock that marks the cluster as alive, and the lifeline, are only the supervisor's.
-        processes.close_descriptors_but(
-            {self._ready_out} if needed is None else {self._ready_out, needed}
-        )
+        kept = {self._ready_out} if needed is None else {self._ready_out, needed}
+        processes.close_descriptors_but(kept)
+        wait = None if needed is None else partial(wait_until_needed, spec.name, needed)
         return spec.main(
             Daemon(
                 role=spec.role,
@@ -244,9 +244,7 @@ class Supervisor:
                 folder=self._folder,
                 config=self._config,
                 ready=partial(self._say_ready, spec.name),
-                wait_until_needed=None
-                if needed is None
-                else partial(wait_until_needed, spec.name, needed),
+                wait_until_needed=wait,
             )
         )
 
@@ -262,9 +260,8 @@ class Supervisor:
         os.dup2(log, 2)
         os.close(log)
         os.close(nothing)
-        logging.basicConfig(
-            level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-        )
+        line = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+        logging.basicConfig(level=logging.INFO, format=line)
 
     # Watching ----------------------------------------------------------------------------------
     def _watch(self, wake: int) -> Ending:

@@ -43,10 +43,7 @@ SHORT = {
     "wavelengths": "ocs.wavelengths",
 }
 #: {key: keys for the same quantity that it replaces}; the last one given counts.
-_INSTEAD = {
-    "links.uplink": ("oversubscription",),
-    "links.oversubscription": ("uplink", "downlink"),
-}
+_INSTEAD = {"links.uplink": ("oversubscription",), "links.oversubscription": ("uplink", "downlink")}
 #: {key for all racks: keys of [rack.rN] that it replaces}
 _OF_ALL = {
     "links.nic": ("nic",),
@@ -159,8 +156,7 @@ class Ocs(Table, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         require_rates("ocs", self, "port_bytes_per_s")
-        right = "seconds >= 0 (0 switches at once)"
-        require(self.delta_s >= 0, "ocs.delta_s", self.delta_s, right)
+        require(self.delta_s >= 0, "ocs.delta_s", self.delta_s, "seconds >= 0 (0 switches at once)")
         right = "a whole number >= 1 (1: one circuit per port)"
         require(self.wavelengths >= 1, "ocs.wavelengths", self.wavelengths, right)
         require_count("ocs.wavelengths", self.wavelengths, most=MOST)

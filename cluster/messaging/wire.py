@@ -51,7 +51,7 @@ Tasks = Annotated[int, Meta(ge=0, le=TASKS_MAX)]  #: a number of tasks, or a tas
 Slots = Annotated[int, Meta(ge=0, le=2**16)]
 Replicas = Annotated[int, Meta(ge=0, le=2**16)]
 Permission = Annotated[int, Meta(ge=0, le=0o1777)]  #: the bits of chmod
-Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]  #: number of a block, or of an open file
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]  #: number of a block, an open file, a request
 #: Maximum of a counter; the least is ``-COUNTER_MAX - 1``.
 COUNTER_MAX = 2**63 - 1
 Signed = Annotated[int, Meta(ge=-COUNTER_MAX - 1, le=COUNTER_MAX)]  #: value of a user's counter
@@ -114,9 +114,8 @@ HEADER_BYTES_MAX = 64 * 2**10
 LONG_BYTES_MAX = 16 * 2**20
 #: Bytes of a malformed or too large header that are read to find its request number and tag.
 _START_BYTES = 256
-_RequestNumber = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _ENCODER = msgspec.msgpack.Encoder()
-_ENVELOPE = msgspec.msgpack.Decoder(tuple[_RequestNumber, msgspec.Raw])
+_ENVELOPE = msgspec.msgpack.Decoder(tuple[Number, msgspec.Raw])
 
 
 def finite_s(seconds: float, what: str) -> float:
