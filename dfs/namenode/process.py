@@ -270,15 +270,11 @@ def main(daemon: Daemon) -> int:
     config = daemon.config
     safe = config.durability == "safe"
     begin_s = now_s()
+    epoch_s = time.time() - begin_s
     try:
         journal = SqliteJournal(daemon.folder.journal, lasting=safe)
         core = NameNode(
-            config.topology,
-            journal,
-            begin_s,
-            seed=config.seed,
-            owner=user_name(),
-            epoch_s=time.time() - begin_s,
+            config.topology, journal, begin_s, config.seed, owner=user_name(), epoch_s=epoch_s
         )
     except UsageError as error:  # so would be each further try
         log.error("%s", error)
