@@ -75,11 +75,7 @@ with suppress(ImportError):  # Python 3.14 or later
     )
 #: Endings of files that a task unpacks as it reads them, so that none can begin in their middle.
 UNPACKED = tuple(_FORMATS)
-_REFUSED = tuple(
-    ending
-    for ending in (".zst", ".lz4", ".snappy", ".lzo", ".lzo_deflate")
-    if ending not in _FORMATS
-)
+_REFUSED = tuple({".zst", ".lz4", ".snappy", ".lzo", ".lzo_deflate"} - _FORMATS.keys())
 
 
 def fault_of(path: str, head: bytes) -> str:

@@ -192,8 +192,7 @@ class RunFolder:
         try:
             str(parent).encode()
         except UnicodeEncodeError:  # names of sockets are text
-            right = "need UTF-8; set RAILYARD_HOME to another folder"
-            raise UsageError(f"{parent}: {right}") from None
+            raise UsageError(f"{parent}: need UTF-8; set RAILYARD_HOME to another folder") from None
         path = None
         try:
             path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))

@@ -335,8 +335,7 @@ class Supervisor:
 
     def _what_next(self, spec: DaemonSpec, status: int) -> str:
         """Schedule the restart of a daemon that died; return in words what happens next."""
-        never = self._config.restart == "never"
-        if never or os.waitstatus_to_exitcode(status) == NOT_AGAIN:
+        if self._config.restart == "never" or os.waitstatus_to_exitcode(status) == NOT_AGAIN:
             return _LOST if spec.critical else "it is not started again"
         now_s = time.monotonic()
         pause_s = self._restarts.pause_s(spec.name, now_s)

@@ -183,8 +183,7 @@ class DfsFile:
             self.waited_s += now_s() - begin_s
 
     def _locate_again(self, block: BlockLocation) -> BlockLocation:
-        namenode = self._services.namenode
-        located = namenode.ask(LocateBlocks(path=self.path), BlocksLocated)
+        located = self._services.namenode.ask(LocateBlocks(path=self.path), BlocksLocated)
         now = {known.block: known for file in located.files for known in file.blocks}
         return now.get(block.block, block)
 
@@ -250,5 +249,4 @@ class DfsFile:
             raise _Failed(arriving.failure)
 
     def _report(self, block: BlockLocation, node: NodeId, reason: str) -> None:
-        failed = ReplicaFailed(block=block.block, node=node, reason=reason)
-        self._services.namenode.send(failed)
+        self._services.namenode.send(ReplicaFailed(block=block.block, node=node, reason=reason))

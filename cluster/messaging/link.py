@@ -233,8 +233,7 @@ class Link:
             reply(self._loss(), None)
 
     def _loss(self) -> PeerLost:
-        how = "is gone" if self._connected else "cannot be reached"
-        return PeerLost(f"{self.name} {how}")
+        return PeerLost(f"{self.name} {'is gone' if self._connected else 'cannot be reached'}")
 
 
 def await_answer(

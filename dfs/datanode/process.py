@@ -132,8 +132,7 @@ class DataNode:
 
     def _heartbeat(self) -> None:
         if self.registered:
-            nodes = self._usable_nodes()
-            self._namenode.send(DataNodeHeartbeat(rack=self._rack, nodes=nodes))
+            self._namenode.send(DataNodeHeartbeat(rack=self._rack, nodes=self._usable_nodes()))
 
     def _usable_nodes(self) -> tuple[NodeId, ...]:
         """The nodes that still have their disk; a node that lost it does not come back."""
@@ -255,8 +254,7 @@ class DataNode:
         length = command.stored_length
 
         def failed(reason: str) -> None:
-            fact = ReplicationFailed(block=block, source=node, target=target, reason=reason)
-            self._report(fact)
+            self._report(ReplicationFailed(block=block, source=node, target=target, reason=reason))
 
         def ended(answer: BlockWritten) -> None:
             if target in answer.nodes:

@@ -346,8 +346,7 @@ class OpenFiles:
         how = opened.how
         if opened.reopened is None:
             given = how.overwrite, how.owner, how.permission, how.stored_block_bytes
-            names = parse_path(how.path)
-            inode = self._namespace.put_file(names, how.replication, blocks, *given)
+            inode = self._namespace.put_file(parse_path(how.path), how.replication, blocks, *given)
         else:
             now = self._namespace.numbered(opened.reopened.number)
             if now is None or now.blocks != opened.reopened.blocks:

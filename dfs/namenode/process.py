@@ -285,8 +285,7 @@ def main(daemon: Daemon) -> int:
     syncing = Background(transport.reactor, threads=1) if safe else None
     commits = GroupCommit(journal, syncing) if syncing is not None else None
     liveness = config.topology.liveness
-    patience_s = PATIENCE * liveness.expiry_s
-    NameNodeServer(transport, core, liveness.heartbeat, commits, patience_s)
+    NameNodeServer(transport, core, liveness.heartbeat, commits, PATIENCE * liveness.expiry_s)
     daemon.ready()
     transport.reactor.run()
     transport.close()

@@ -93,8 +93,7 @@ class Drains:
         return Done()
 
     def _drained(self) -> list[NodeId]:
-        nodes = self._driver.core.state.nodes.values()
-        return [node.id for node in nodes if node.draining]
+        return [node.id for node in self._driver.core.state.nodes.values() if node.draining]
 
     def _check(self, name: NodeId) -> None:
         nodes = self._driver.core.state.nodes

@@ -115,8 +115,7 @@ class Driver(CoreDriver):
             del self._timers[command.timer]
             self.feed(TimerFired(timer=command.timer))
 
-        when_s = self.started_s + command.at_s
-        self._timers[command.timer] = self.reactor.call_at(when_s, fire)
+        self._timers[command.timer] = self.reactor.call_at(self.started_s + command.at_s, fire)
 
 
 #: Room that the journal has on a disk that is full: for some ten thousand events.

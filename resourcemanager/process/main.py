@@ -192,8 +192,7 @@ class ResourceManager:
         if wanted.token in self._jobs.tokens:
             self._server.reply(request, messages.JobAccepted(job=self._jobs.tokens[wanted.token]))
         else:
-            scale = self._config.topology.scale
-            self._data.look_up(Submission(wanted, scale, accept, refuse))
+            self._data.look_up(Submission(wanted, self._config.topology.scale, accept, refuse))
 
     def _accept(self, wanted: messages.SubmitJob, stages: tuple[StagePlan, ...]) -> JobId:
         job = self._jobs.accept(wanted, stages)
@@ -245,7 +244,7 @@ class Watchers:
         server.on(messages.WatchJob, self._watch)
         driver.reactor.call_every(_PROGRESS_PERIOD_S, self._send_progress)
 
-    def _watch(self, request: Request[messages.WatchJob]) -> Message | None:
+    def _watch(self, request: Request[messages.WatchJob]) -> None:
         """Watch a job for a client; it may have ended already."""
         job = request.message.job
         record = self._driver.core.records.get(job)
@@ -256,7 +255,6 @@ class Watchers:
             self._by_job.setdefault(job, []).append(request.peer)
         else:
             self._server.push(request.peer, job_ended(record))
-        return None
 
     def _send_progress(self) -> None:
         for job in list(self._by_job):

@@ -246,7 +246,6 @@ class NodeManagers:
         self._push(manager, order)
 
     def send(self, node: NodeId, message: Message) -> None:
-        """Send the NodeManager of a node a message."""
         manager = self._by_rack.get(rack_of(node))
         if manager is not None:
             self._push(manager, message)

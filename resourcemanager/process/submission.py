@@ -251,7 +251,6 @@ class JobIds:
         self._reserved: dict[JobId, None] = {}
 
     def reserve(self) -> JobId:
-        """An id for a job to come."""
         job = JobId(f"j{next(self._numbers)}")
         self._reserved[job] = None
         if len(self._reserved) > RESERVED_MAX:

@@ -384,8 +384,7 @@ def _ended_task(record: JobRecord, name: str, index: int, attempts: Reports) -> 
     elif record.ok:
         state = "left"
     else:
-        failed = attempts and attempts[-1].state == "failed"
-        state = "failed" if failed else "stopped"
+        state = "failed" if attempts and attempts[-1].state == "failed" else "stopped"
     task = task_id(stage_id(record.id, name), index)
     return messages.TaskReport(task=task, state=state, attempts=attempts)
 
