@@ -51,8 +51,7 @@ class Description(wire.Message, frozen=True, kw_only=True):
     pid: wire.Pid
     requests: wire.Count
     refused: wire.Count  #: number of refused messages, malformed ones included
-    #: servers that it waits for a connection to
-    unreachable: wire.Few[wire.Name] = ()
+    unreachable: wire.Few[wire.Name] = ()  #: servers that it waits for a connection to
 
 
 class Request(msgspec.Struct, Generic[Received], frozen=True):

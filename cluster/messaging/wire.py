@@ -138,8 +138,7 @@ class Message(
     Fields are plain values without reference cycles, so the garbage collector skips them (``gc``).
     """
 
-    #: Maximum size of a header of this class.
-    wire_bytes_max: ClassVar[int] = HEADER_BYTES_MAX
+    wire_bytes_max: ClassVar[int] = HEADER_BYTES_MAX  #: of a header of this class
 
     @classmethod
     def tag(cls) -> str:

@@ -83,8 +83,7 @@ class Outline(msgspec.Struct, array_like=True):
     sizes: dict[str, int]  #: {stage: its number of tasks}, in order
     reads: dict[str, tuple[str, ...]]
     settings: dict[str, str] = {}  #: with which it was submitted, as text
-    #: {stage: how many of its tasks were done}, once its job has ended
-    done: dict[str, int] = {}
+    done: dict[str, int] = {}  #: {stage: how many of its tasks were done}, once its job has ended
 
 
 class JobAttempts:
