@@ -17,8 +17,7 @@ from collections.abc import Iterable
 
 _LETTERS_MAX = 80  #: of a value or a name that an error shows
 _NAMES_MAX = 60  #: that an error lists
-#: Maximum of any count that users give: jobs, users, tasks of a stage.
-COUNT_MAX = 1_000_000
+COUNT_MAX = 1_000_000  #: of anything that users give: jobs, users, tasks of a stage
 
 
 def printable(text: str, letters_max: int | None = None) -> str:

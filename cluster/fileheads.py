@@ -18,12 +18,9 @@ from io import BufferedIOBase
 from typing import IO, Any, NamedTuple
 
 _PIECE_BYTES = 2**18
-#: Bytes of a file's beginning by which ``fault_of`` knows its format.
-PACKED_HEAD_BYTES = 6
-#: How files of gzip begin.
-GZIP = b"\x1f\x8b"
-#: Bytes of a file's beginning that ``first_line_fault`` looks at.
-PROGRAM_HEAD_BYTES = 4096
+PACKED_HEAD_BYTES = 6  #: of a file, by which ``fault_of`` knows its format
+GZIP = b"\x1f\x8b"  #: how such files begin
+PROGRAM_HEAD_BYTES = 4096  #: of a file, that ``first_line_fault`` looks at
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LETTERS_MAX = 200
 

@@ -52,14 +52,11 @@ from railyard.cluster.messaging.access import take_role
 from railyard.cluster.runfolder import RunFolder
 
 log = logging.getLogger(__name__)
-#: Between two checks whether a daemon wants a standby.
-CHECK_PERIOD_S = 5.0
-#: Between two steps of a standby.
-_STEP_PERIOD_S = 0.5
+CHECK_PERIOD_S = 5.0  #: of checks whether a daemon wants a standby
+_STEP_PERIOD_S = 0.5  #: of steps of a standby
 START_TIMEOUT_S = 30.0
 STOP_GRACE_S = 2.0
-#: The same after a failure, when the user is waiting for the error.
-_FAILED_GRACE_S = 0.5
+_FAILED_GRACE_S = 0.5  #: the same after a failure, when the user is waiting for the error
 #: Capacity of a pipe: a read of so much never ends within a name.
 _PIPE_BYTES = 2**20
 _LOST = "the cluster can't go on without it"

@@ -30,7 +30,6 @@ from railyard.cluster.inputfile import build, read_toml, require_effect
 from railyard.cluster.units import RATE_BYTES_PER_S_MIN
 
 T = TypeVar("T")
-#: Maximum of ``scale``.
 _SCALE_MAX = 10**9
 
 

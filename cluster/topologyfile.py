@@ -21,10 +21,8 @@ from railyard.cluster.inputfile import Duration, Rate, Size
 from railyard.cluster.units import number_or_text
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
-#: Maximum number of nodes of a cluster, and of slots of a node.
-MOST = 1_000_000
-#: Maximum of ``links.oversubscription``.
-_RATIO_MAX = 10**6
+MOST = 1_000_000  #: nodes of a cluster, and slots of a node
+_RATIO_MAX = 10**6  #: of ``links.oversubscription``
 
 ComputeMode = Literal["real", "paced"]
 #: How results count bytes between racks: as those of the packet switch, or of the WAN.

@@ -41,8 +41,7 @@ STALLED_S = 60.0
 #: Pauses in seconds before each request for new locations once all replicas have failed: the
 #: NameNode may have had new replicas made meanwhile.
 RETRY_PAUSES_S = (0.1, 0.5, 2.0)
-#: Names of distances 0, 1 and 2.
-_DISTANCES = ("local", "rack", "remote")
+_DISTANCES = ("local", "rack", "remote")  #: 0, 1 and 2
 
 
 class ArrivingRange:

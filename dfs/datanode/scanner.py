@@ -35,12 +35,9 @@ from railyard.dfs.messages import (
 
 log = logging.getLogger(__name__)
 
-#: Blocks in a report: 30 KB on the wire.
-PAGE_BLOCKS = 2000
-#: Blocks that are looked up without a pause: about a millisecond.
-_SLICE_BLOCKS = 50
-#: No block has a larger id.
-LAST_BLOCK = BlockId(2**63 - 1)
+PAGE_BLOCKS = 2000  #: of a report: 30 KB on the wire
+_SLICE_BLOCKS = 50  #: that are looked up without a pause: about a millisecond
+LAST_BLOCK = BlockId(2**63 - 1)  #: no block has a larger id
 #: Bytes that are verified without a pause: less than a millisecond, unless the disk is slow.
 SLICE_BYTES = 2**18
 #: Shortest pause of the background scan: waking for each small block would cost more than the scan.
