@@ -126,10 +126,6 @@ class LastingLink:
         finally:
             over = True
 
-    @property
-    def waits_s(self) -> float:
-        return self._link.waits_s
-
     def close(self) -> None:
         self._is_closed, self._held = True, None
         self._link.close()

@@ -262,7 +262,6 @@ class _Pipes:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        self._process = process
         self._program = program
         self._data = iter(data)
         self._on_line = on_line
