@@ -23,8 +23,7 @@ from railyard.cluster.errors import UsageError, printable, unknown_name
 if TYPE_CHECKING:
     import msgspec  # Hadoop's commands look names up without it
 
-#: Letters of a name that an error shows.
-_LETTERS_MAX = 80
+_LETTERS_MAX = 80  #: of a name that an error shows
 #: A field of a class, and what is said of it after "#:" on its line.
 _FIELD = re.compile(r"    (\w+): [^#]*?(?:#: (.*))?$")
 _COMMENT = re.compile(r"    #: (.*)$")

@@ -92,8 +92,7 @@ def _parent() -> Path:
     if settings["CACHE_DIR"]:
         parent = Path(settings["CACHE_DIR"])
     elif not os.access(_HERE, os.W_OK):
-        caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        parent = Path(caches) / "railyard"
+        parent = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "railyard"
     # numba does not tell these from loops without checks
     return parent / "checked" if settings["BOUNDSCHECK"] else parent
 

@@ -38,8 +38,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     http: int | None = None  #: the gateway's port; 0 = any that is free; None = no gateway
     http_host: str = "127.0.0.1"  #: the gateway's address; any but a loopback's needs a token
     http_origins: tuple[str, ...] = ()  #: of other sites whose pages may read its answers
-    #: accept daemons' messages from clients
-    for_tests: bool = False
+    for_tests: bool = False  #: accept daemons' messages from clients
     #: the scheduler's own settings, such as {"delay.node_wait_s": 3.0}
     scheduler_options: dict[str, str | int | float | bool] = {}
 

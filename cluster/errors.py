@@ -15,14 +15,9 @@ import difflib
 import itertools
 from collections.abc import Iterable
 
-#: Letters of a value that an error message shows.
-_VALUE_LETTERS_MAX = 80
-#: Letters of a name that an error shows.
-_NAME_LETTERS_MAX = 80
-#: Names that an error lists.
-_NAMES_MAX = 60
-#: Maximum of any count that users give: jobs, users, tasks of a stage.
-COUNT_MAX = 1_000_000
+_LETTERS_MAX = 80  #: of a value or a name that an error shows
+_NAMES_MAX = 60  #: that an error lists
+COUNT_MAX = 1_000_000  #: of anything that users give: jobs, users, tasks of a stage
 
 
 def printable(text: str, letters_max: int | None = None) -> str:
@@ -45,9 +40,9 @@ def printable_lines(text: str) -> str:
 
 def shown_value(value: object) -> str:
     """Format a value for an error: 'text' in quotes, numbers as they are; cut if too long."""
-    if isinstance(value, int) and value.bit_length() > _VALUE_LETTERS_MAX * 4:
+    if isinstance(value, int) and value.bit_length() > _LETTERS_MAX * 4:
         return f"a number of {value.bit_length()} bits"  # Python may refuse to format it
-    return printable(repr(value), _VALUE_LETTERS_MAX)
+    return printable(repr(value), _LETTERS_MAX)
 
 
 def words_of(error: BaseException) -> str:
@@ -148,10 +143,8 @@ def require_part(where: str, share: float, count: int, of: str = "jobs") -> int:
     if count and 0 < share < 1 and part in (0, count):
         enough = (n for n in range(count, COUNT_MAX + 1) if 0 < round(share * n) < n)
         plain, word = (1, "all") if part else (0, "none")
-        right = " or ".join(
-            [str(plain), *(f"at least {n} {of}" for n in itertools.islice(enough, 1))]
-        )
-        require(False, where, share, f"{right}: of {count} it is {word}")
+        right = [str(plain), *(f"at least {n} {of}" for n in itertools.islice(enough, 1))]
+        require(False, where, share, f"{' or '.join(right)}: of {count} it is {word}")
     return part
 
 
@@ -160,23 +153,23 @@ def require_once(names: Iterable[str], where: str = "") -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            shown = printable(f"{where} {name}" if where else name, _NAME_LETTERS_MAX)
+            shown = printable(f"{where} {name}" if where else name, _LETTERS_MAX)
             raise UsageError(f"{shown}: is given twice: need it once")
         seen.add(name)
 
 
 def require_name(where: str, name: str) -> None:
     """Raise ``UsageError`` unless a name is printable and of a sensible length."""
-    right = f"1 to {_NAME_LETTERS_MAX} letters that can be read"
-    require(0 < len(name) <= _NAME_LETTERS_MAX and name.isprintable(), where, name, right)
+    right = f"1 to {_LETTERS_MAX} letters that can be read"
+    require(0 < len(name) <= _LETTERS_MAX and name.isprintable(), where, name, right)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that does not exist: suggests the most similar one, then lists all."""
     names = sorted(known)
-    near = difflib.get_close_matches(name[:_NAME_LETTERS_MAX], names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name[:_LETTERS_MAX], names, n=1, cutoff=0.5)
     hint = f': did you mean "{near[0]}"?' if near else "."
-    asked = printable(name, _NAME_LETTERS_MAX)
+    asked = printable(name, _LETTERS_MAX)
     more = len(names) - _NAMES_MAX
     listed = [*names[:_NAMES_MAX], *([f"and {more} more"] if more > 0 else [])]
     return UsageError(f'unknown {kind} "{asked}"{hint} There are: {", ".join(listed) or "none"}')

@@ -62,10 +62,8 @@ KINDS = {kind: f"kill -9 of a {role}" for kind, role in KILLS.items()} | {
     "fill": "the disks of a rack are full for seconds, as its DataNode sees it",
     "lose-node": "a node's attempts and its disk are gone",
 }
-#: {word for several kinds: these}
-GROUPS = {"kill": tuple(KILLS), "all": tuple(KINDS)}
-#: Kinds that destroy replicas.
-DESTROYING = ("corrupt", "lose-node")
+GROUPS = {"kill": tuple(KILLS), "all": tuple(KINDS)}  #: {word for several kinds: these}
+DESTROYING = ("corrupt", "lose-node")  #: replicas
 #: Kinds by which a daemon dies: that of a node's rack serves the other nodes' disks, too.
 DEADLY = (*KILLS, "lose-node")
 #: {role: name of the one daemon that has it}

@@ -18,12 +18,9 @@ from io import BufferedIOBase
 from typing import IO, Any, NamedTuple
 
 _PIECE_BYTES = 2**18
-#: Bytes of a file's beginning by which ``fault_of`` knows its format.
-PACKED_HEAD_BYTES = 6
-#: How files of gzip begin.
-GZIP = b"\x1f\x8b"
-#: Bytes of a file's beginning that ``first_line_fault`` looks at.
-PROGRAM_HEAD_BYTES = 4096
+PACKED_HEAD_BYTES = 6  #: of a file, by which ``fault_of`` knows its format
+GZIP = b"\x1f\x8b"  #: how such files begin
+PROGRAM_HEAD_BYTES = 4096  #: of a file, that ``first_line_fault`` looks at
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LETTERS_MAX = 200
 
@@ -47,10 +44,6 @@ def _read_by(opened: Callable[[Any], BufferedIOBase]) -> Callable[[IO[bytes]], I
     return pieces
 
 
-def _gzip_file(file: IO[bytes]) -> BufferedIOBase:
-    return gzip.GzipFile(fileobj=file)
-
-
 def _inflated(file: IO[bytes]) -> Iterator[bytes]:
     unpacking = zlib.decompressobj()
     packed = file.read(_PIECE_BYTES)
@@ -66,7 +59,7 @@ def _is_zlib(head: bytes) -> bool:
 
 
 _FORMATS = {
-    ".gz": _Format("gzip", lambda head: head.startswith(GZIP), _read_by(_gzip_file)),
+    ".gz": _Format("gzip", lambda head: head.startswith(GZIP), _read_by(gzip.open)),
     ".bz2": _Format("bzip2", lambda head: head.startswith(b"BZh"), _read_by(bz2.BZ2File)),
     ".xz": _Format("xz", lambda head: head.startswith(b"\xfd7zXZ\0"), _read_by(lzma.LZMAFile)),
     ".deflate": _Format("zlib", _is_zlib, _inflated),
@@ -79,11 +72,7 @@ with suppress(ImportError):  # Python 3.14 or later
     )
 #: Endings of files that a task unpacks as it reads them, so that none can begin in their middle.
 UNPACKED = tuple(_FORMATS)
-_REFUSED = tuple(
-    ending
-    for ending in (".zst", ".lz4", ".snappy", ".lzo", ".lzo_deflate")
-    if ending not in _FORMATS
-)
+_REFUSED = tuple({".zst", ".lz4", ".snappy", ".lzo", ".lzo_deflate"} - _FORMATS.keys())
 
 
 def fault_of(path: str, head: bytes) -> str:

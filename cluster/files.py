@@ -34,9 +34,13 @@ def sync_file(file: int) -> None:
 
 
 @contextmanager
-def opened_folder(path: Path) -> Iterator[int]:
-    """A descriptor of a folder, to sync it or for calls with names in it; raises ``OSError``."""
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def opened_folder(path: Path, parent: int | None = None, *, links: bool = True) -> Iterator[int]:
+    """A descriptor of a folder, to sync it or for calls with names in it; raises ``OSError``.
+
+    ``parent``: open it by its name in this folder; without ``links``, unless it is a link.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
+    folder = os.open(path if parent is None else path.name, flags, dir_fd=parent)
     try:
         yield folder
     finally:
@@ -79,9 +83,7 @@ def read_range(file: int, offset: int, size: int) -> memoryview:
 def fill(buffer: memoryview, file: int, offset: int) -> int:
     """Read an open file from ``offset`` on into ``buffer``; return the number of bytes read.
 
-    It is less than the buffer's size only at the end of the file.
-
-    Raises ``OSError``.
+    It is less than the buffer's size only at the end of the file.  Raises ``OSError``.
     """
     filled = 0
     while filled < len(buffer):

@@ -26,8 +26,7 @@ _FULL = {
     errno.EFBIG: "a file would be larger than the limit (ulimit -f) on",
 }
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
-#: A silent daemon whose process runs is written off after so many times the usual expiry: it may
-#: hang.
+#: A silent daemon whose process runs, and may hang, is written off after so many times the expiry.
 PATIENCE = 10
 #: States of a process that will not go on by itself: stopped, traced, ended.
 _NOT_RUNNING = frozenset("TtZXx")

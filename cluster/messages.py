@@ -176,9 +176,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True):
 class JobPackage(msgspec.Struct, frozen=True, kw_only=True):
     """A job's code and parameters, as shipped: source text, never pickled objects."""
 
-    module: (
-        wire.Name
-    )  #: importable name of a job that comes with Railyard, or "" for a shipped file
+    module: wire.Name  #: importable name of a job that comes with Railyard; "" for a shipped file
     file_name: wire.Path  #: name of the user's file, for tracebacks; "" when ``module`` is given
     #: text of the user's file; empty when ``module`` is given
     source: Annotated[bytes, msgspec.Meta(max_length=SOURCE_BYTES_MAX)]
@@ -194,17 +192,13 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The work of one task, as sent to its attempts."""
 
     stage: wire.Name  #: name of the stage within the job, such as "m"
-    index: (
-        wire.Tasks
-    )  #: index of the task within its stage; for a reader of a shuffle, its partition
+    index: wire.Tasks  #: of the task within its stage; for a reader of a shuffle, its partition
     splits: wire.Entries[Split] = ()  #: input from the block store
     reads: wire.Few[wire.Name] = ()  #: names of the stages from which it fetches
     inputs: wire.Tasks = 0  #: number of attempts from which it fetches, over all those stages
     partitions: wire.Tasks = 0  #: number of partitions of its shuffle output; 0 = no shuffle output
     output_path: wire.Path = ""  #: file that it writes to the block store; "" = none
-    success_path: wire.Path = (
-        ""  #: once this file is there, the job is committed: it writes nothing
-    )
+    success_path: wire.Path = ""  #: once it is there, the job is committed: nothing is written
     output_owner: wire.Name = ""  #: of that file; "" = the user who runs the cluster
     output_replication: wire.Replicas = 0  #: 0 = the cluster's default
     #: preferred racks of each replica of that file; empty or missing = the placement rule decides
@@ -264,8 +258,7 @@ class StartFlow(wire.Command, wire.LongMessage, frozen=True, kw_only=True):
     dst: wire.NodeId
     size_bytes: wire.ModelBytes
     reader: wire.AttemptId  #: the attempt on ``dst`` that fetches
-    #: the attempts on ``src`` from which it fetches
-    outputs: wire.Entries[wire.AttemptId]
+    outputs: wire.Entries[wire.AttemptId]  #: the attempts on ``src`` from which it fetches
     partition: wire.Tasks
     weight: wire.Weight = 1.0
     priority: wire.Priority = ()  #: smaller is served first; see ``OpenFlow``

@@ -152,16 +152,12 @@ def signal_strays(known: Container[int]) -> list[int]:
 
     Does not wait: SIGCHLD says when to reap them and to look again.
     """
-    strays = [pid for pid in _children() if pid not in known]
+    # This thread's children, also those that have ended and are not yet reaped.
+    with open("/proc/thread-self/children", encoding="ascii") as file:
+        strays = [pid for pid in map(int, file.read().split()) if pid not in known]
     for pid in strays:
         os.kill(pid, signal.SIGKILL)  # its id cannot be reused before it is reaped
     return strays
-
-
-def _children() -> list[int]:
-    """Process ids of this thread's children, including ended ones that are not yet reaped."""
-    with open("/proc/thread-self/children", encoding="ascii") as file:
-        return [int(pid) for pid in file.read().split()]
 
 
 def reap(options: int = 0) -> list[tuple[int, int]]:

@@ -74,6 +74,5 @@ class Registry(Generic[T]):
             try:
                 yield self.check(each)
             except TypeError as error:
-                raise UsageError(
-                    f'{self.what} "{point.name}" of {point.value} is {error}'
-                ) from error
+                text = f'{self.what} "{point.name}" of {point.value} is {error}'
+                raise UsageError(text) from error

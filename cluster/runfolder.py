@@ -35,13 +35,14 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import msgspec
 
 from railyard.cluster.errors import UsageError
+from railyard.cluster.files import opened_folder
 from railyard.cluster.machine import unusable
 
 log = logging.getLogger(__name__)
@@ -53,7 +54,6 @@ PREFIX = "c-"
 _PATH_BYTES_MAX = 107 - len("/sockets/nodemanager-r999-shuffle")
 _PURPOSE = "run folder"
 _MARK_BYTES_MAX = 4096
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,7 +69,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def mark_folder(path: Path, purpose: str) -> Mark:
     """Mark a new, empty folder as ours; if that fails, the folder is removed (``OSError``)."""
     try:
-        with _opened(path) as folder:
+        with opened_folder(path, links=False) as folder:
             made = Mark(
                 purpose=purpose,
                 folder=path.name,
@@ -93,7 +93,7 @@ def mark_of_folder(path: Path, purpose: str) -> Mark | None:
     Raises ``OSError`` if that cannot be determined for now, as without a free file descriptor.
     """
     try:
-        with _opened(path) as folder:
+        with opened_folder(path, links=False) as folder:
             return _mark_of(folder, path.name, purpose)
     except (FileNotFoundError, NotADirectoryError):  # a link is no directory either
         return None
@@ -105,7 +105,10 @@ def remove_folder(path: Path, purpose: str) -> bool:
     If an entry cannot be removed, the mark stays too, so that the removal can be retried.
     """
     try:
-        with _opened(path.parent, links=True) as parent, _opened(path, parent) as folder:
+        with (
+            opened_folder(path.parent) as parent,
+            opened_folder(path, parent, links=False) as folder,
+        ):
             if _mark_of(folder, path.name, purpose) is None:
                 return False
             if _empty(folder):
@@ -152,17 +155,6 @@ def _empty(folder: int) -> bool:
         return [entry.name for entry in entries] == [MARK]
 
 
-@contextmanager
-def _opened(path: Path, parent: int | None = None, *, links: bool = False) -> Iterator[int]:
-    """Open a folder, by its name in ``parent`` if that is given; yield the descriptor."""
-    flags = _FOLDER if links else _FOLDER | os.O_NOFOLLOW
-    folder = os.open(path if parent is None else path.name, flags, dir_fd=parent)
-    try:
-        yield folder
-    finally:
-        os.close(folder)
-
-
 class RunFolder:
     """The paths within a run folder.  Only ``create`` makes anything on disk."""
 
@@ -200,8 +192,7 @@ class RunFolder:
         try:
             str(parent).encode()
         except UnicodeEncodeError:  # names of sockets are text
-            right = "need UTF-8; set RAILYARD_HOME to another folder"
-            raise UsageError(f"{parent}: {right}") from None
+            raise UsageError(f"{parent}: need UTF-8; set RAILYARD_HOME to another folder") from None
         path = None
         try:
             path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))

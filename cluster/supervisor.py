@@ -52,14 +52,11 @@ from railyard.cluster.messaging.access import take_role
 from railyard.cluster.runfolder import RunFolder
 
 log = logging.getLogger(__name__)
-#: Between two checks whether a daemon wants a standby.
-CHECK_PERIOD_S = 5.0
-#: Between two steps of a standby.
-_STEP_PERIOD_S = 0.5
+CHECK_PERIOD_S = 5.0  #: of checks whether a daemon wants a standby
+_STEP_PERIOD_S = 0.5  #: of steps of a standby
 START_TIMEOUT_S = 30.0
 STOP_GRACE_S = 2.0
-#: The same after a failure, when the user is waiting for the error.
-_FAILED_GRACE_S = 0.5
+_FAILED_GRACE_S = 0.5  #: the same after a failure, when the user is waiting for the error
 #: Capacity of a pipe: a read of so much never ends within a name.
 _PIPE_BYTES = 2**20
 _LOST = "the cluster can't go on without it"
@@ -234,9 +231,9 @@ class Supervisor:
         self._write_to_log(spec.name)
         take_role(spec.name)
         # The lock that marks the cluster as alive, and the lifeline, are only the supervisor's.
-        processes.close_descriptors_but(
-            {self._ready_out} if needed is None else {self._ready_out, needed}
-        )
+        kept = {self._ready_out} if needed is None else {self._ready_out, needed}
+        processes.close_descriptors_but(kept)
+        wait = None if needed is None else partial(wait_until_needed, spec.name, needed)
         return spec.main(
             Daemon(
                 role=spec.role,
@@ -244,9 +241,7 @@ class Supervisor:
                 folder=self._folder,
                 config=self._config,
                 ready=partial(self._say_ready, spec.name),
-                wait_until_needed=None
-                if needed is None
-                else partial(wait_until_needed, spec.name, needed),
+                wait_until_needed=wait,
             )
         )
 
@@ -262,9 +257,8 @@ class Supervisor:
         os.dup2(log, 2)
         os.close(log)
         os.close(nothing)
-        logging.basicConfig(
-            level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-        )
+        line = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+        logging.basicConfig(level=logging.INFO, format=line)
 
     # Watching ----------------------------------------------------------------------------------
     def _watch(self, wake: int) -> Ending:
@@ -338,8 +332,7 @@ class Supervisor:
 
     def _what_next(self, spec: DaemonSpec, status: int) -> str:
         """Schedule the restart of a daemon that died; return in words what happens next."""
-        never = self._config.restart == "never"
-        if never or os.waitstatus_to_exitcode(status) == NOT_AGAIN:
+        if self._config.restart == "never" or os.waitstatus_to_exitcode(status) == NOT_AGAIN:
             return _LOST if spec.critical else "it is not started again"
         now_s = time.monotonic()
         pause_s = self._restarts.pause_s(spec.name, now_s)

@@ -30,7 +30,6 @@ from railyard.cluster.inputfile import build, read_toml, require_effect
 from railyard.cluster.units import RATE_BYTES_PER_S_MIN
 
 T = TypeVar("T")
-#: Maximum of ``scale``.
 _SCALE_MAX = 10**9
 
 
@@ -92,12 +91,9 @@ class Topology(topologyfile.Table, frozen=True, kw_only=True, dict=True):
     def __post_init__(self) -> None:
         require(self.name.isprintable(), "name", self.name, "letters that can be read")
         require_count("scale", self.scale, most=_SCALE_MAX)
-        require(
-            self.storage.block >= self.scale,
-            "storage.block",
-            self.storage.block,
-            f"at least one real byte: {self.scale} bytes at scale {self.scale}",
-        )
+        block, scale = self.storage.block, self.scale
+        right = f"at least one real byte: {scale} bytes at scale {scale}"
+        require(block >= scale, "storage.block", block, right)
         if self.tree is None:
             self._check_links(self.links)
         else:
@@ -300,9 +296,8 @@ def _of_link(key: str, value: str, data: dict[str, Any], source: str) -> list[to
     name = topologyfile.place_named(place, topology.places())
     if name not in racks:
         known = [f"{rack}.{each}" for rack in racks for each in ("up", "down")]
-        raise unknown_name(
-            "link of the network", key, topologyfile.names_of_links(known, topology.places())
-        )
+        links = topologyfile.names_of_links(known, topology.places())
+        raise unknown_name("link of the network", key, links)
     if way == "down":
         return [(f"rack.{name}.downlink", value)]
     # [rack.rN] with an uplink alone means both ways

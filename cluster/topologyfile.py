@@ -21,10 +21,8 @@ from railyard.cluster.inputfile import Duration, Rate, Size
 from railyard.cluster.units import number_or_text
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
-#: Maximum number of nodes of a cluster, and of slots of a node.
-MOST = 1_000_000
-#: Maximum of ``links.oversubscription``.
-_RATIO_MAX = 10**6
+MOST = 1_000_000  #: nodes of a cluster, and slots of a node
+_RATIO_MAX = 10**6  #: of ``links.oversubscription``
 
 ComputeMode = Literal["real", "paced"]
 #: How results count bytes between racks: as those of the packet switch, or of the WAN.
@@ -43,10 +41,7 @@ SHORT = {
     "wavelengths": "ocs.wavelengths",
 }
 #: {key: keys for the same quantity that it replaces}; the last one given counts.
-_INSTEAD = {
-    "links.uplink": ("oversubscription",),
-    "links.oversubscription": ("uplink", "downlink"),
-}
+_INSTEAD = {"links.uplink": ("oversubscription",), "links.oversubscription": ("uplink", "downlink")}
 #: {key for all racks: keys of [rack.rN] that it replaces}
 _OF_ALL = {
     "links.nic": ("nic",),
@@ -159,8 +154,7 @@ class Ocs(Table, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         require_rates("ocs", self, "port_bytes_per_s")
-        right = "seconds >= 0 (0 switches at once)"
-        require(self.delta_s >= 0, "ocs.delta_s", self.delta_s, right)
+        require(self.delta_s >= 0, "ocs.delta_s", self.delta_s, "seconds >= 0 (0 switches at once)")
         right = "a whole number >= 1 (1: one circuit per port)"
         require(self.wavelengths >= 1, "ocs.wavelengths", self.wavelengths, right)
         require_count("ocs.wavelengths", self.wavelengths, most=MOST)

@@ -94,8 +94,7 @@ def parse_duration(text: str | int | float, where: str = "duration") -> float:
     elif match := _DURATION.fullmatch(written):
         seconds = float(_number(match)) * _SECONDS[match[3] or "s"]
     else:
-        right = "need a time such as 10ms, 1.5s or 2min"
-        raise UsageError(f"{where} = {shown_value(text)}: {right}")
+        raise UsageError(f"{where} = {shown_value(text)}: need a time such as 10ms, 1.5s or 2min")
     require(seconds <= DURATION_S_MAX, where, text, "at most 10**9 s")
     return seconds
 

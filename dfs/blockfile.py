@@ -316,9 +316,8 @@ class OpenBlock:
             tail = read_range(self._file.fileno(), self.length, size + len(_MAGIC))
         end = bytes(tail[size:])
         if end != _MAGIC:
-            raise ReplicaDamaged(
-                f"{self._path}: its end, {end!r}, is not that of a block, {_MAGIC!r}"
-            )
+            why = f"its end, {end!r}, is not that of a block, {_MAGIC!r}"
+            raise ReplicaDamaged(f"{self._path}: {why}")
         return unpack_sums(tail[:size], 0, self.length)
 
 

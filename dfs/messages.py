@@ -395,8 +395,7 @@ class ReopenFile(OnceOnly, frozen=True, kw_only=True):
     """
 
     path: wire.Path
-    #: None: the file's length, for an append
-    stored_length: wire.StoredBytes | None = None
+    stored_length: wire.StoredBytes | None = None  #: None: the file's length, for an append
     writer: wire.NodeId | None = None
 
 

@@ -97,8 +97,7 @@ class Services:
     network: NetworkClient | None  #: None: bytes between nodes move at full speed
     node: NodeId | None  #: None: outside of the racks
     held_bytes: int  #: of a file that is written, at once
-    #: {"local", "rack" or "remote": stored bytes read so far}
-    read_bytes: dict[str, int]
+    read_bytes: dict[str, int]  #: {"local", "rack" or "remote": stored bytes read so far}
 
 
 class OutgoingBlock:

@@ -237,10 +237,7 @@ def _emptier(
 
 
 def _drawn(
-    nodes: Sequence[NodeId],
-    avoided: Collection[RackId],
-    barred: Collection[NodeId],
-    draws: Draws,
+    nodes: Sequence[NodeId], avoided: Collection[RackId], barred: Collection[NodeId], draws: Draws
 ) -> NodeId | None:
     """Draw one of the allowed nodes, uniformly."""
     for _ in range(_DRAWS_MAX if nodes else 0):

@@ -41,8 +41,7 @@ STALLED_S = 60.0
 #: Pauses in seconds before each request for new locations once all replicas have failed: the
 #: NameNode may have had new replicas made meanwhile.
 RETRY_PAUSES_S = (0.1, 0.5, 2.0)
-#: Names of distances 0, 1 and 2.
-_DISTANCES = ("local", "rack", "remote")
+_DISTANCES = ("local", "rack", "remote")  #: 0, 1 and 2
 
 
 class ArrivingRange:
@@ -183,8 +182,7 @@ class DfsFile:
             self.waited_s += now_s() - begin_s
 
     def _locate_again(self, block: BlockLocation) -> BlockLocation:
-        namenode = self._services.namenode
-        located = namenode.ask(LocateBlocks(path=self.path), BlocksLocated)
+        located = self._services.namenode.ask(LocateBlocks(path=self.path), BlocksLocated)
         now = {known.block: known for file in located.files for known in file.blocks}
         return now.get(block.block, block)
 
@@ -250,5 +248,4 @@ class DfsFile:
             raise _Failed(arriving.failure)
 
     def _report(self, block: BlockLocation, node: NodeId, reason: str) -> None:
-        failed = ReplicaFailed(block=block.block, node=node, reason=reason)
-        self._services.namenode.send(failed)
+        self._services.namenode.send(ReplicaFailed(block=block.block, node=node, reason=reason))

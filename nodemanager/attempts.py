@@ -66,7 +66,7 @@ from railyard.cluster.messaging.reactor import Reactor, now_s
 from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Event, Message, Vocabulary
 from railyard.cluster.processes import how_it_ended
-from railyard.nodemanager.attempt.programs import WORK, localized_folder
+from railyard.nodemanager.attempt.programs import WORK, localized_folders
 from railyard.nodemanager.attempt.umbilical import ENDING_S
 from railyard.nodemanager.helpers import Channel, load_folder
 from railyard.nodemanager.limits import tail_of
@@ -99,8 +99,7 @@ class _JobHelper:
     channel: Channel
     far: socket.socket  #: its end of the channel, open until it is forked
     loaded: bool = False
-    #: how many of the job in a row, with it, have run no attempt yet
-    idle: int = 1
+    idle: int = 1  #: how many of the job in a row, with it, have run no attempt yet
     #: for the module, then for a permit
     waiting: dict[AttemptId, LaunchAttempt] = field(default_factory=dict)
     running: set[AttemptId] = field(default_factory=set)
@@ -114,8 +113,7 @@ class Containers:
     """Starts and kills attempts' processes, by way of the helpers.
 
     Every attempt that was launched is reported as ended or lost, once.  A job's helper has a permit
-    of its own while it imports the module, which may take as long as any attempt.  One that dies is
-    replaced at once.
+    of its own while it imports the module, which may take as long as any attempt.
     """
 
     def __init__(
@@ -207,8 +205,7 @@ class Containers:
         ours, theirs = socket.socketpair()
         events = JobLoaded, JobBroken, AttemptStarted, AttemptFailed, AttemptTooLarge
         channel = Channel(ours, Vocabulary([*events, AttemptExited]))
-        number = next(self._numbers)
-        helper = _JobHelper(job=order.job, number=number, channel=channel, far=theirs)
+        helper = _JobHelper(job=order.job, number=next(self._numbers), channel=channel, far=theirs)
         self._by_job[order.job] = self._by_number[helper.number] = helper
         self._reactor.add(channel.fileno(), lambda: self._on_job_helper(helper))
         self._permits.ask(helper.importer, fork)
@@ -266,8 +263,7 @@ class Containers:
     def _on_helper(self) -> None:
         for message in self._helper.receive():
             if isinstance(message, JobHelperForked):
-                helper = self._by_number[message.helper]
-                self._permits.runs_as(helper.importer, message.pid)
+                self._permits.runs_as(self._by_number[message.helper].importer, message.pid)
             elif isinstance(message, JobHelperEnded):
                 self._forget(self._by_number.pop(message.helper), message.how)
         if self._helper.at_end:
@@ -285,8 +281,7 @@ class Containers:
         doing = "running attempts" if helper.loaded else "importing the job's module"
         # what importing the module wrote
         printed = self._daemon.folder.attempt(load_folder(self._daemon.name, helper.job)) / "stderr"
-        reason = f"the job's helper ended while {doing}: {how}"
-        self._lose_all(helper, reason, tail_of(printed))
+        self._lose_all(helper, f"the job's helper ended while {doing}: {how}", tail_of(printed))
         wanted = self._packages.get(helper.job)
         if helper.loaded and helper.idle <= _IDLE_MAX and wanted and helper.job not in self._by_job:
             self._start_helper(wanted).idle += helper.idle
@@ -612,7 +607,7 @@ class Attempts:
         self._containers.discard(job)
         for node in self._nodes:
             shutil.rmtree(shuffle_folder(self._daemon.folder, node) / job, ignore_errors=True)
-            shutil.rmtree(localized_folder(self._daemon.folder, node, job), ignore_errors=True)
+            shutil.rmtree(localized_folders(self._daemon.folder, node) / job, ignore_errors=True)
 
     def _check_silence(self) -> None:
         silent_since_s = now_s() - self._timeout_s
@@ -628,8 +623,7 @@ class Attempts:
                 running.ends(_Ending.TIMED_OUT, f"reported nothing for {limit}")
                 self._kill_process(attempt, "time-out")
             else:
-                reason = f"the job's module was not imported within {limit}"
-                running.ends(_Ending.TIMED_OUT, reason)
+                running.ends(_Ending.TIMED_OUT, f"the job's module was not imported within {limit}")
                 self._containers.stop_loading(job_of(attempt))
 
     def _kill_process(self, attempt: AttemptId, reason: str) -> None:

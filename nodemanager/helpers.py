@@ -368,10 +368,9 @@ class _CleanHelper(_Helper[int]):
         def help_job() -> None:
             self._channel.close()
             close_descriptors_but({end.fileno()})
+            name = f"{self._daemon.name}-{job}"
             # Here, for it is in the list before any attempt that it forks.
-            self._daemon.folder.record_process(
-                "JobHelper", f"{self._daemon.name}-{job}", os.getpid()
-            )
+            self._daemon.folder.record_process("JobHelper", name, os.getpid())
             _JobHelper(self._daemon, job, end).serve()
 
         def ended(status: int) -> None:

@@ -118,7 +118,6 @@ class Permits:
     def waits(self, who: str) -> bool:
         return who in self._waiting
 
-    # ---------------------------------------------------------------------------------------------
     def _give_out(self) -> None:
         while self._waiting:
             number = self._shared.take()

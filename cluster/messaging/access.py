@@ -48,17 +48,14 @@ DATA_NODE = "datanode"
 GATEWAY = "gateway"  #: clients that speak HTTP
 DAEMONS = (RESOURCE_MANAGER, NAME_NODE, NETWORK, NODE_MANAGER, DATA_NODE, GATEWAY)
 ROLES = (CLIENT, ATTEMPT, *DAEMONS)
-#: This process itself, or the one that it was forked from.
-OWN = "own"
+OWN = "own"  #: this process itself, or the one that it was forked from
 
 _PR_SET_NAME = 15
 _GENERATIONS_MAX = 64  #: limit on the walk up to the ancestors, which may change meanwhile
 log = logging.getLogger(__name__)
-#: The exit status of a process that was replaced while it lived.
-REPLACED = 79
+REPLACED = 79  #: the exit status of a process that was replaced while it lived
 _NUMBER = struct.Struct("<Q")
-#: Random bytes by which the links of one process differ.
-_LINK_BYTES = 5
+_LINK_BYTES = 5  #: random ones, by which the links of one process differ
 _SERVER = "server"
 _ADMITTED = "admitted"
 #: Of so many peers the role is cached.  Most are attempts, which come and go: one costs 0.5 KB.

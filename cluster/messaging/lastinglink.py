@@ -102,10 +102,7 @@ class LastingLink:
         self.request(message, answer, answered)
 
     def call(self, message: Message, answer: type[M], timeout_s: float = 30.0) -> M:
-        """Send a request and wait for its answer; not from within a handler.
-
-        Raises ``Refused`` with the other side's reason, or ``PeerLost``.
-        """
+        """As ``Link.call``: not from within a handler; raises ``Refused`` or ``PeerLost``."""
         return self._link.call(message, answer, timeout_s)
 
     def ask(self, message: Message, answer: type[M], timeout_s: float = 30.0) -> M:
@@ -128,10 +125,6 @@ class LastingLink:
             return await_answer(self._transport.reactor, got, failure, timeout_s)
         finally:
             over = True
-
-    @property
-    def waits_s(self) -> float:
-        return self._link.waits_s
 
     def close(self) -> None:
         self._is_closed, self._held = True, None

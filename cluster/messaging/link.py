@@ -114,9 +114,8 @@ class Link:
         """
         got: list[M | wire.Refusal | PeerLost] = []
         self.request(message, answer, lambda reply, _: got.append(reply), payload)
-        return await_answer(
-            self._reactor, got, f"{self.name} did not answer {message.tag()}", timeout_s
-        )
+        failure = f"{self.name} did not answer {message.tag()}"
+        return await_answer(self._reactor, got, failure, timeout_s)
 
     def leave_if_replaced(self) -> None:
         """Lose the connection if it is to a process that was replaced by another."""
@@ -208,9 +207,7 @@ class Link:
             if not self._is_server_known and (latest := self._epochs.latest(self.name)):
                 self._server = (self.name, latest)
         elif event == zmq.EVENT_DISCONNECTED and self._connected:
-            for frames in sockets.arrived(
-                self._socket
-            ):  # messages that came before the loss still count
+            for frames in sockets.arrived(self._socket):  # they came before the loss
                 self._handle(frames)
             self._lose()
 
@@ -236,8 +233,7 @@ class Link:
             reply(self._loss(), None)
 
     def _loss(self) -> PeerLost:
-        how = "is gone" if self._connected else "cannot be reached"
-        return PeerLost(f"{self.name} {how}")
+        return PeerLost(f"{self.name} {'is gone' if self._connected else 'cannot be reached'}")
 
 
 def await_answer(

@@ -51,8 +51,7 @@ class Alarm:
         if self.file < 0:
             number = ctypes.get_errno()
             raise OSError(number, f"no alarm: {os.strerror(number)}")
-        #: closes the file, once
-        self.close = weakref.finalize(self, os.close, self.file)
+        self.close = weakref.finalize(self, os.close, self.file)  #: closes the file, once
         self._when_s = math.inf
 
     def set(self, when_s: float) -> None:

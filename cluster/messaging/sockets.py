@@ -159,7 +159,8 @@ class Doorman:
             owner = _process_of(connection)
             self._owners[descriptor] = owner
             self._by_process[owner] += 1
-            if self._is_too_many(owner):
+            too_many = bool(owner) and self._by_process[owner] > OF_A_PROCESS_MAX
+            if too_many or len(self._owners) > self._all_max:
                 self.cut += 1
                 connection.shutdown(socket.SHUT_RDWR)  # ZeroMQ then closes it
                 who = f"of process {owner}" if owner else "in all"
@@ -168,11 +169,6 @@ class Doorman:
             return  # it has just been closed
         finally:
             connection.detach()
-
-    def _is_too_many(self, owner: int) -> bool:
-        if len(self._owners) > self._all_max:
-            return True
-        return bool(owner) and self._by_process[owner] > OF_A_PROCESS_MAX
 
     def _closed(self, descriptor: int) -> None:
         owner = self._owners.pop(descriptor, None)

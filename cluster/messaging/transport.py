@@ -51,8 +51,7 @@ class Description(wire.Message, frozen=True, kw_only=True):
     pid: wire.Pid
     requests: wire.Count
     refused: wire.Count  #: number of refused messages, malformed ones included
-    #: servers that it waits for a connection to
-    unreachable: wire.Few[wire.Name] = ()
+    unreachable: wire.Few[wire.Name] = ()  #: servers that it waits for a connection to
 
 
 class Request(msgspec.Struct, Generic[Received], frozen=True):
@@ -246,12 +245,9 @@ class Server:
 
     def reply(
         self, request: Request[wire.Message], message: wire.Message, payload: Payload = None
-    ) -> bool:
-        """Answer a request; return False if the sender is gone.
-
-        An answer that is too large is replaced by a refusal.
-        """
-        return self._answer(request.peer, request.number, message, payload)
+    ) -> None:
+        """Answer a request; an answer that is too large is replaced by a refusal."""
+        self._answer(request.peer, request.number, message, payload)
 
     def push(self, peer: bytes, message: wire.Message, payload: Payload = None) -> bool:
         """Send a message that is not an answer; return False if the peer is gone.
@@ -281,14 +277,14 @@ class Server:
             raise
         return True
 
-    def _answer(self, peer: bytes, number: int, message: wire.Message, payload: Payload) -> bool:
+    def _answer(self, peer: bytes, number: int, message: wire.Message, payload: Payload) -> None:
         try:
             header = wire.pack(message, number)
         except wire.Unsendable as error:
             self._complaints.warning(f"{self.name} could not answer: {error}")
             advice = "ask for less at once, such as for a folder further down"
             header, payload = wire.pack(wire.Refusal.because(f"{error}: {advice}"), number), None
-        return self._send(peer, header, payload)
+        self._send(peer, header, payload)
 
     def _receive_all(self) -> None:
         for frames in itertools.islice(sockets.arrived(self._socket), sockets.MESSAGES_A_TURN):

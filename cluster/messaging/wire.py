@@ -36,10 +36,8 @@ from railyard.cluster.errors import (
     shortened,
 )
 
-#: Maximum of one number of bytes: an exbibyte.
-BYTES_MAX = 2**60
-#: Maximum number of tasks of a stage.
-TASKS_MAX = 2**20
+BYTES_MAX = 2**60  #: an exbibyte
+TASKS_MAX = 2**20  #: of a stage
 #: Maximum of a time in seconds: three centuries, which a float still resolves to microseconds.
 SECONDS_MAX = 1e10
 
@@ -51,9 +49,8 @@ Tasks = Annotated[int, Meta(ge=0, le=TASKS_MAX)]  #: a number of tasks, or a tas
 Slots = Annotated[int, Meta(ge=0, le=2**16)]
 Replicas = Annotated[int, Meta(ge=0, le=2**16)]
 Permission = Annotated[int, Meta(ge=0, le=0o1777)]  #: the bits of chmod
-Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]  #: number of a block, or of an open file
-#: Maximum of a counter; the least is ``-COUNTER_MAX - 1``.
-COUNTER_MAX = 2**63 - 1
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]  #: number of a block, an open file, a request
+COUNTER_MAX = 2**63 - 1  #: the least is ``-COUNTER_MAX - 1``
 Signed = Annotated[int, Meta(ge=-COUNTER_MAX - 1, le=COUNTER_MAX)]  #: value of a user's counter
 Pid = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 WaitStatus = Annotated[int, Meta(ge=0, le=2**16 - 1)]  #: from ``os.waitpid``
@@ -68,22 +65,18 @@ Rank = Annotated[float, Meta(ge=-1e18, le=1e18)]
 Priority = Annotated[tuple[Rank, ...], Meta(max_length=8)]
 BYTES_PER_S_MAX = 1e18
 BytesPerS = Annotated[float, Meta(ge=0, le=BYTES_PER_S_MAX)]
-#: A rate; inf = unlimited.
-BytesPerSOrInf = Annotated[float, Meta(ge=0)]
+BytesPerSOrInf = Annotated[float, Meta(ge=0)]  #: inf = unlimited
 BytesOrInf = Annotated[float, Meta(ge=0)]
-#: A time; inf = never.
-SecondsOrInf = Annotated[float, Meta(ge=0)]
+SecondsOrInf = Annotated[float, Meta(ge=0)]  #: inf = never
 
 # Texts -------------------------------------------------------------------------------------------
-#: Letters of a name: of a job, a queue, a counter with its group.
-NAME_LETTERS_MAX = 255
+NAME_LETTERS_MAX = 255  #: of a job, a queue, a counter with its group
 Name = Annotated[str, Meta(max_length=NAME_LETTERS_MAX)]
 Path = Annotated[str, Meta(max_length=2**14)]  #: ``dfs.paths`` has a lower limit
 #: A reason in words; ``cluster.errors.shortened`` cuts longer ones.
 TEXT_LETTERS_MAX = 16_384
 Text = Annotated[str, Meta(max_length=TEXT_LETTERS_MAX)]
-#: Each part of a text made from several reasons is cut to this first.
-REASON_LETTERS_MAX = 2000
+REASON_LETTERS_MAX = 2000  #: each part of a text made from several reasons is cut to this first
 
 # Names of things ---------------------------------------------------------------------------------
 _ID = Meta(max_length=255)
@@ -106,17 +99,14 @@ EntriesBy = Annotated[dict[_K, _V], _ENTRIES]
 #: For collections that grow with the topology or are typed by hand: racks, nodes, stages, paths.
 Few = Annotated[tuple[_T, ...], _FEW]
 FewBy = Annotated[dict[_K, _V], _FEW]
-#: For each replica, the first to the last: its racks.
-ReplicaRacks = Few[Few[RackId]]
+ReplicaRacks = Few[Few[RackId]]  #: for each replica, the first to the last: its racks
 #: Maximum size of most messages on the wire; bulk bytes travel in a frame of their own.
 HEADER_BYTES_MAX = 64 * 2**10
-#: The same of a ``LongMessage``.
-LONG_BYTES_MAX = 16 * 2**20
+LONG_BYTES_MAX = 16 * 2**20  #: the same of a ``LongMessage``
 #: Bytes of a malformed or too large header that are read to find its request number and tag.
 _START_BYTES = 256
-_RequestNumber = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _ENCODER = msgspec.msgpack.Encoder()
-_ENVELOPE = msgspec.msgpack.Decoder(tuple[_RequestNumber, msgspec.Raw])
+_ENVELOPE = msgspec.msgpack.Decoder(tuple[Number, msgspec.Raw])
 
 
 def finite_s(seconds: float, what: str) -> float:
@@ -139,8 +129,7 @@ class Message(
     Fields are plain values without reference cycles, so the garbage collector skips them (``gc``).
     """
 
-    #: Maximum size of a header of this class.
-    wire_bytes_max: ClassVar[int] = HEADER_BYTES_MAX
+    wire_bytes_max: ClassVar[int] = HEADER_BYTES_MAX  #: of a header of this class
 
     @classmethod
     def tag(cls) -> str:

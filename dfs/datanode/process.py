@@ -132,8 +132,7 @@ class DataNode:
 
     def _heartbeat(self) -> None:
         if self.registered:
-            nodes = self._usable_nodes()
-            self._namenode.send(DataNodeHeartbeat(rack=self._rack, nodes=nodes))
+            self._namenode.send(DataNodeHeartbeat(rack=self._rack, nodes=self._usable_nodes()))
 
     def _usable_nodes(self) -> tuple[NodeId, ...]:
         """The nodes that still have their disk; a node that lost it does not come back."""
@@ -179,18 +178,11 @@ class DataNode:
             raise
         self._receiving[receiver] = None
         if following:
-            receiver.pass_on(
-                functools.partial(
-                    OutgoingBlock,
-                    self._peers,
-                    self._network,
-                    node,
-                    message.block,
-                    length,
-                    pack_sums(sums),
-                    following,
-                )
+            block, packed = message.block, pack_sums(sums)
+            start = functools.partial(
+                OutgoingBlock, self._peers, self._network, node, block, length, packed, following
             )
+            receiver.pass_on(start)
 
     def _publish(self, writer: BlockWriter, on_end: Callable[[OSError | None], None]) -> None:
         if self._syncing is not None:
@@ -253,67 +245,42 @@ class DataNode:
             transfer.allow(length)
         else:
             self._network.open(
-                flow,
-                node,
-                reader,
-                length,
-                on_grant=transfer.allow,
-                on_refused=transfer.fail,
+                flow, node, reader, length, on_grant=transfer.allow, on_refused=transfer.fail
             )
 
     # Commands of the NameNode ------------------------------------------------------------------
     def replicate(self, command: ReplicateBlock) -> None:
+        block, node, target = command.block, command.source, command.target
+        length = command.stored_length
+
         def failed(reason: str) -> None:
-            self._report(
-                ReplicationFailed(
-                    block=command.block, source=command.source, target=command.target, reason=reason
-                )
-            )
+            self._report(ReplicationFailed(block=block, source=node, target=target, reason=reason))
 
         def ended(answer: BlockWritten) -> None:
-            if command.target in answer.nodes:
-                length = command.stored_length
-                self._report(
-                    BlockReplicated(
-                        block=command.block, target=command.target, stored_length=length
-                    )
-                )
+            if target in answer.nodes:
+                self._report(BlockReplicated(block=block, target=target, stored_length=length))
             else:
                 failed(answer.reason)
 
         def report(error: ReplicaError) -> None:
             """So that the NameNode takes another source."""
-            self._report_if_damaged(command.source, command.block, error)
+            self._report_if_damaged(node, block, error)
             if not isinstance(error, ReplicaDamaged):  # report it too, or it would be chosen again
                 self._report(
-                    ReplicaVerified(
-                        block=command.block,
-                        node=command.source,
-                        found="unreadable",
-                        reason=str(error),
-                    )
+                    ReplicaVerified(block=block, node=node, found="unreadable", reason=str(error))
                 )
 
         try:
-            store = self._store(command.source)
-            source = BlockSource(store, command.block, 0, command.stored_length, report)
-        except ReplicaError as error:
+            source = BlockSource(self._store(node), block, 0, length, report)
+        except (ReplicaError, PeerError) as error:
             failed(str(error))
-            report(error)
+            if isinstance(error, ReplicaError):
+                report(error)
             return
-        except PeerError as error:
-            failed(str(error))
-            return
+        sums = source.packed_sums
         try:
             OutgoingBlock(
-                self._peers,
-                self._network,
-                command.source,
-                command.block,
-                command.stored_length,
-                source.packed_sums,
-                (command.target,),
-                ended,
+                self._peers, self._network, node, block, length, sums, (target,), ended
             ).extend(source)
         except PeerError as error:
             source.close()

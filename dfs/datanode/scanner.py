@@ -35,12 +35,9 @@ from railyard.dfs.messages import (
 
 log = logging.getLogger(__name__)
 
-#: Blocks in a report: 30 KB on the wire.
-PAGE_BLOCKS = 2000
-#: Blocks that are looked up without a pause: about a millisecond.
-_SLICE_BLOCKS = 50
-#: No block has a larger id.
-LAST_BLOCK = BlockId(2**63 - 1)
+PAGE_BLOCKS = 2000  #: of a report: 30 KB on the wire
+_SLICE_BLOCKS = 50  #: that are looked up without a pause: about a millisecond
+LAST_BLOCK = BlockId(2**63 - 1)  #: no block has a larger id
 #: Bytes that are verified without a pause: less than a millisecond, unless the disk is slow.
 SLICE_BYTES = 2**18
 #: Shortest pause of the background scan: waking for each small block would cost more than the scan.
@@ -164,22 +161,21 @@ class Scanner:
             yield 0
 
     def _carry_out(self, command: VerifyReplica) -> Iterator[int]:
-        store = self._stores.get(command.node)
+        block, node = command.block, command.node
+        store = self._stores.get(node)
         if store is None:
             return  # the node is lost; the heartbeat reports that
-        found, reason = yield from verification(store, command.block, command.stored_length)
+        found, reason = yield from verification(store, block, command.stored_length)
         if found != "sound":
-            log.warning("block %d on %s is %s: %s", command.block, command.node, found, reason)
+            log.warning("block %d on %s is %s: %s", block, node, found, reason)
         if found == "damaged" and command.delete:
             try:
-                store.delete(command.block)
-                self._report(ReplicasDeleted(node=command.node, blocks=(command.block,)))
+                store.delete(block)
+                self._report(ReplicasDeleted(node=node, blocks=(block,)))
                 return
             except OSError as error:
                 found, reason = "unreadable", f"it cannot be deleted: {error.strerror}"
-        self._report(
-            ReplicaVerified(block=command.block, node=command.node, found=found, reason=reason)
-        )
+        self._report(ReplicaVerified(block=block, node=node, found=found, reason=reason))
 
     # The background scan -------------------------------------------------------------------------
     def _rounds(self) -> Iterator[float]:

@@ -80,7 +80,6 @@ class BlockMap:
 
     def __init__(self) -> None:
         self.blocks: dict[BlockId, Block] = {}
-        #: {alive node: stored bytes of its replicas, incoming ones included}
         self.load = Loads()
         #: complete blocks that replication has to look at again, in the order of their changes
         self.touched: dict[BlockId, None] = {}

@@ -119,32 +119,24 @@ class NameNode:
         placement = self._placement = RackAware(seed)
         loaded = journal.load()
         self._epoch_s = epoch_s
-        self._namespace = Namespace(journal, loaded.inodes, owner, now_s + epoch_s)
+        namespace = self._namespace = Namespace(journal, loaded.inodes, owner, now_s + epoch_s)
         self.blocks = BlockMap()
         for inode in loaded.inodes:
             for block in inode.blocks:
                 self.blocks.add(block.block, block.stored_length, inode.replication)
         self._replication = Replication(self.blocks, placement, now_s)
         self._moves = Moves(self.blocks, self._replication, placement)
-        self._reports = Reports(self._namespace, self.blocks, tuple(self._nodes))
-        expiry_s = topology.liveness.expiry_s
+        self._reports = Reports(namespace, self.blocks, tuple(self._nodes))
         datanodes = self._datanodes = DataNodes(
-            self._nodes, expiry_s, self.blocks, self._replication, self._moves
+            self._nodes, topology.liveness.expiry_s, self.blocks, self._replication, self._moves
         )
         self.safe_mode = SafeMode(self.blocks, topology, now_s, on=loaded.starts > 0)
         if self.safe_mode.on:
             self._enter_safe_mode()
         answers = Answers(loaded.answers)
-        self._namespace.notes_of = answers.changes
+        namespace.notes_of = answers.changes
         files = self._open = OpenFiles(
-            topology,
-            journal,
-            self._namespace,
-            self.blocks,
-            answers,
-            datanodes,
-            placement,
-            self.safe_mode,
+            topology, journal, namespace, self.blocks, answers, datanodes, placement, self.safe_mode
         )
         files.resume(loaded, now_s)
         once = answers.wrap
@@ -244,12 +236,11 @@ class NameNode:
         self._datanodes.deletes_unknown = False
 
     def _leave_safe_mode(self, now_s: float) -> None:
-        self.safe_mode.on = self.safe_mode.by_hand = False
-        self._datanodes.deletes_unknown = True
         safe_mode = self.safe_mode
-        self._replication.not_before_s = (
-            now_s if safe_mode.all_registered else max(now_s, safe_mode.expects_until_s)
-        )
+        safe_mode.on = safe_mode.by_hand = False
+        self._datanodes.deletes_unknown = True
+        until_s = now_s if safe_mode.all_registered else safe_mode.expects_until_s
+        self._replication.not_before_s = max(now_s, until_s)
 
     # Namespace -------------------------------------------------------------------------------
     def _make_folder(self, message: MakeFolder, _now_s: float) -> Done:

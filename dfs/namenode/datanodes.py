@@ -108,9 +108,7 @@ class DataNodes:
         by_node: dict[NodeId, list[BlockId]] = {}
         for node, block in replicas:
             by_node.setdefault(node, []).append(block)
-        self.send(
-            DeleteReplicas(node=node, blocks=tuple(blocks)) for node, blocks in by_node.items()
-        )
+        self.send(DeleteReplicas(node=node, blocks=tuple(held)) for node, held in by_node.items())
 
     def forget(self, blocks: Iterable[BlockId]) -> None:
         """Remove blocks that no file has any more, and have their replicas deleted."""

@@ -194,8 +194,7 @@ class Namespace:
         if inode.number == ROOT:
             raise PeerError("/: cannot be removed: need a path of what is in it")
         if inode.folder and self._children[inode.number] and not recursive:
-            why = "a folder that is not empty: need -r (recursive)"
-            raise PeerError(f"{path}: {why}", NOT_EMPTY)
+            raise PeerError(f"{path}: a folder that is not empty: need -r (recursive)", NOT_EMPTY)
         removed, folders = [inode.number], 0
         for number in removed:  # the list grows in the loop
             within = self._children.get(number)
@@ -215,8 +214,7 @@ class Namespace:
         is_folder = number in self._children
         if depth < len(names):
             if not is_folder:
-                why = "is a file, not a folder"
-                raise PeerError(f"{join_path(names[:depth])}: {why}", NO_FOLDER)
+                raise PeerError(f"{join_path(names[:depth])}: is a file, not a folder", NO_FOLDER)
         elif is_folder:
             raise PeerError(f"{join_path(names)}: is a folder", IS_FOLDER)
         elif not overwrite:

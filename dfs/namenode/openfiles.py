@@ -156,11 +156,8 @@ class OpenFiles:
         else:
             self._journal.note(notes)
         self._files[opened.number] = file
-        return FileCreated(
-            file=opened.number,
-            stored_block_bytes=self._block_bytes(how.stored_block_bytes),
-            first=first,
-        )
+        most = self._block_bytes(how.stored_block_bytes)
+        return FileCreated(file=opened.number, stored_block_bytes=most, first=first)
 
     def reopen(self, message: ReopenFile, now_s: float) -> FileReopened:
         inode, length = self._file(message.path), message.stored_length
@@ -305,10 +302,8 @@ class OpenFiles:
     def _kept(self, inode: Inode, length: int | None) -> tuple[FileBlock, ...]:
         kept = inode.blocks
         if length is None:
-            is_full = not kept or kept[-1].stored_length == self._block_bytes(
-                inode.attributes.block_bytes
-            )
-            return kept if is_full else kept[:-1]
+            full = self._block_bytes(inode.attributes.block_bytes)
+            return kept[:-1] if kept and kept[-1].stored_length != full else kept
         ends = itertools.accumulate(block.stored_length for block in kept)
         return kept[: sum(end <= length for end in ends)]
 
@@ -324,19 +319,13 @@ class OpenFiles:
         how, number = file.opened.how, file.opened.number
         most = self._block_bytes(how.stored_block_bytes)
         if not 0 < stored_length <= most:
-            right = f"1 to {most} bytes"
-            raise PeerError(f"a block of {stored_length} bytes: need {right}")
-        nodes = tuple(
-            self._placement.choose(
-                (how.path, len(file.blocks)),
-                how.replication,
-                self._blocks.load,
-                file.uses,
-                writer=how.writer,
-                exclude={*exclude, *self._blocks.draining},
-                hint=how.hint,
-            )
+            raise PeerError(f"a block of {stored_length} bytes: need 1 to {most} bytes")
+        key, shunned = (how.path, len(file.blocks)), {*exclude, *self._blocks.draining}
+        loads, uses = self._blocks.load, file.uses
+        chosen = self._placement.choose(
+            key, how.replication, loads, uses, writer=how.writer, exclude=shunned, hint=how.hint
         )
+        nodes = tuple(chosen)
         if not nodes:
             raise self._refusal("no node is left to write a block to", now_s)
         block = BlockId(self.new_ids())
@@ -357,13 +346,11 @@ class OpenFiles:
         how = opened.how
         if opened.reopened is None:
             given = how.overwrite, how.owner, how.permission, how.stored_block_bytes
-            names = parse_path(how.path)
-            inode = self._namespace.put_file(names, how.replication, blocks, *given)
+            inode = self._namespace.put_file(parse_path(how.path), how.replication, blocks, *given)
         else:
             now = self._namespace.numbered(opened.reopened.number)
             if now is None or now.blocks != opened.reopened.blocks:
-                why = "was removed or changed while it was written"
-                raise PeerError(f"{how.path}: {why}", MISSING)
+                raise PeerError(f"{how.path}: was removed or changed while it was written", MISSING)
             inode = self._rewrite(now, (*now.blocks[: opened.kept], *blocks))
         return FileCompleted(status=status_of(self._namespace.path_of(inode), inode))
 

@@ -270,15 +270,11 @@ def main(daemon: Daemon) -> int:
     config = daemon.config
     safe = config.durability == "safe"
     begin_s = now_s()
+    epoch_s = time.time() - begin_s
     try:
         journal = SqliteJournal(daemon.folder.journal, lasting=safe)
         core = NameNode(
-            config.topology,
-            journal,
-            begin_s,
-            seed=config.seed,
-            owner=user_name(),
-            epoch_s=time.time() - begin_s,
+            config.topology, journal, begin_s, config.seed, owner=user_name(), epoch_s=epoch_s
         )
     except UsageError as error:  # so would be each further try
         log.error("%s", error)
@@ -289,8 +285,7 @@ def main(daemon: Daemon) -> int:
     syncing = Background(transport.reactor, threads=1) if safe else None
     commits = GroupCommit(journal, syncing) if syncing is not None else None
     liveness = config.topology.liveness
-    patience_s = PATIENCE * liveness.expiry_s
-    NameNodeServer(transport, core, liveness.heartbeat, commits, patience_s)
+    NameNodeServer(transport, core, liveness.heartbeat, commits, PATIENCE * liveness.expiry_s)
     daemon.ready()
     transport.reactor.run()
     transport.close()

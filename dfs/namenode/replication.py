@@ -312,7 +312,6 @@ class Moves:
         ended, self._ended = tuple(self._ended), []
         return ended
 
-    # ---------------------------------------------------------------------------------------------
     def _drop_old(self, block: BlockId, known: Block, request: MoveReplica) -> None:
         """Delete the old replica, or as many as there are too many of, but not the new one."""
         if len(known.sound) <= known.wanted:

@@ -65,14 +65,13 @@ class Reports:
         inodes = list(self._namespace.below(self._namespace.get(path)))
         files = [inode for inode in inodes if not inode.folder]
         blocks = [block for file in files for block in file.blocks]
+        disk_bytes = sum(block.stored_length * len(self._known(block).holders) for block in blocks)
         return Usage(
             files=len(files),
             folders=len(inodes) - len(files),
             blocks=len(blocks),
             stored_bytes=sum(block.stored_length for block in blocks),
-            stored_disk_bytes=sum(
-                block.stored_length * len(self._known(block).holders) for block in blocks
-            ),
+            stored_disk_bytes=disk_bytes,
         )
 
     def locations(self, path: str) -> BlocksLocated:

@@ -50,7 +50,6 @@ from railyard.dfs.namenode.blockmap import BlockMap
 from railyard.dfs.namenode.journal import AnswerChange
 from railyard.dfs.paths import LOCKED, SAFE_MODE
 
-#: Answers that are kept.
 ANSWERS_MAX = 10_000
 
 _Answer = Done | Removed | FileCompleted | FileReopened

@@ -217,9 +217,7 @@ class Fetches:
                 link = self._umbilical
             else:
                 link = self._transport.link(
-                    f"nodemanager-{rack}",
-                    on_lost=lambda: self._source_lost(rack),
-                    patience_s=None,
+                    f"nodemanager-{rack}", on_lost=lambda: self._source_lost(rack), patience_s=None
                 )
             transfers = LinkTransfers(link)
             self._links[rack] = link, transfers
@@ -241,11 +239,7 @@ class Fetches:
         self._umbilical.send(FlowFinished(flow=order.flow))
 
     def _failed(
-        self,
-        order: FetchOutput,
-        reason: str,
-        lost: tuple[AttemptId, ...] = (),
-        gone: bool = False,
+        self, order: FetchOutput, reason: str, lost: tuple[AttemptId, ...] = (), gone: bool = False
     ) -> None:
         reason = shortened(reason, REASON_LETTERS_MAX)
         self._umbilical.send(FlowFailed(flow=order.flow, reason=reason, lost=lost, gone=gone))

@@ -33,7 +33,7 @@ from railyard.jobs.model import Job, run_task
 from railyard.jobs.taskio import Buffer, FileReader, TaskResult, check_counters
 from railyard.netemu.client import NetworkClient
 from railyard.nodemanager.attempt.fetches import Fetches
-from railyard.nodemanager.attempt.programs import Localizer, ProgramRunner, localized_folder
+from railyard.nodemanager.attempt.programs import Localizer, ProgramRunner, localized_folders
 from railyard.nodemanager.attempt.umbilical import ENDING_S, ComputeClock, Umbilical, paced_s
 from railyard.nodemanager.limits import (
     in_words,
@@ -139,8 +139,7 @@ class _Attempt:
         self._job = job
         self._order = order
         self._task = order.task
-        seed = daemon.config.seed
-        self._straggle = self._topology.compute.straggle(order.attempt, seed)
+        self._straggle = self._topology.compute.straggle(order.attempt, daemon.config.seed)
         self._transport = transport
         self._umbilical = umbilical
         self._paced = self._topology.compute.mode == "paced"
@@ -251,7 +250,7 @@ class _Attempt:
     def programs(self) -> ProgramRunner:
         order, folder = self._order, self._daemon.folder
         files = Localizer(
-            localized_folder(folder, order.node, job_of(order.attempt)),
+            localized_folders(folder, order.node) / job_of(order.attempt),
             self._new_client,  # what it reads is no input
             self._pause,
         )

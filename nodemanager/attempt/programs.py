@@ -27,7 +27,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from railyard.cluster.fileheads import PROGRAM_HEAD_BYTES, first_line_fault, interpreter_of
-from railyard.cluster.ids import AttemptId, JobId, NodeId
+from railyard.cluster.ids import AttemptId, NodeId
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
@@ -43,11 +43,6 @@ _ZIPS = (".zip", ".jar")
 def localized_folders(folder: RunFolder, node: NodeId) -> Path:
     """Where a node keeps the files of jobs, a folder for each."""
     return folder.node(node) / "localized"
-
-
-def localized_folder(folder: RunFolder, node: NodeId, job: JobId) -> Path:
-    """Where a node keeps the files of a job."""
-    return localized_folders(folder, node) / job
 
 
 class Localizer:
@@ -267,7 +262,6 @@ class _Pipes:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        self._process = process
         self._program = program
         self._data = iter(data)
         self._on_line = on_line

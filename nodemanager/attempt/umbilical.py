@@ -112,12 +112,11 @@ class Umbilical:
 
     def wait_for_slot(self, has_all: Callable[[], bool]) -> bool:
         """Return once the attempt has a slot: whether it ``has_all`` before, which it reports."""
-        reactor = self._reactor
-        reactor.run_until(lambda: self.begun_s is not None or has_all())
+        self._reactor.run_until(lambda: self.begun_s is not None or has_all())
         if self.begun_s is not None:
             return False
         self.link.send(AttemptReady(attempt=self._attempt))
-        reactor.run_until(lambda: self.begun_s is not None)
+        self._reactor.run_until(lambda: self.begun_s is not None)
         return True
 
     def end_at(self, when_s: float) -> None:

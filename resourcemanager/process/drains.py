@@ -81,8 +81,7 @@ class Drains:
 
     def _activate(self, request: Request[ActivateNode]) -> Message:
         """Take a node back, unless it is.  Raises ``PeerError`` if there is no such node."""
-        message = request.message
-        node = message.node
+        node = request.message.node
         slots = self._managers.slots_of(node)
         if node not in self._drained():
             return Done()
@@ -93,10 +92,8 @@ class Drains:
         log.info("%s takes attempts and replicas again", node)
         return Done()
 
-    # ---------------------------------------------------------------------------------------------
     def _drained(self) -> list[NodeId]:
-        nodes = self._driver.core.state.nodes.values()
-        return [node.id for node in nodes if node.draining]
+        return [node.id for node in self._driver.core.state.nodes.values() if node.draining]
 
     def _check(self, name: NodeId) -> None:
         nodes = self._driver.core.state.nodes

@@ -115,8 +115,7 @@ class Driver(CoreDriver):
             del self._timers[command.timer]
             self.feed(TimerFired(timer=command.timer))
 
-        when_s = self.started_s + command.at_s
-        self._timers[command.timer] = self.reactor.call_at(when_s, fire)
+        self._timers[command.timer] = self.reactor.call_at(self.started_s + command.at_s, fire)
 
 
 #: Room that the journal has on a disk that is full: for some ten thousand events.
@@ -160,7 +159,6 @@ class Journal(EventLog):
             sync_folder(path.parent)
 
     def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
-        """Append an event and a checksum of the commands that it led to."""
         super().write(at_s, event, commands)
         self._uncommitted = True
 
@@ -178,7 +176,6 @@ class Journal(EventLog):
                 self._review_mark()
 
     def flush(self) -> None:
-        """Write what has not been written yet, if there is room for it."""
         if self._unwritten:
             super().flush()
             self._keep_reserve()

@@ -50,11 +50,7 @@ class Jobs:
     """
 
     def __init__(
-        self,
-        driver: Driver,
-        namenode: LastingLink,
-        files: JobFiles[SubmitJob],
-        ids: JobIds,
+        self, driver: Driver, namenode: LastingLink, files: JobFiles[SubmitJob], ids: JobIds
     ) -> None:
         self._driver = driver
         self._namenode = namenode
@@ -130,29 +126,21 @@ class Jobs:
         if not folder:
             self._driver.feed(JobCommitted(job=order.job))
             return
-        self._namenode.insist(
-            commit_of(folder, order.winners),
-            Done,
-            lambda answer, _: self._committed(order, tries, answer),
-        )
+        answered = partial(self._committed, order, tries)
+        self._namenode.insist(commit_of(folder, order.winners), Done, answered)
 
-    def _committed(self, order: CommitJob, tries: int, answer: Done | Refusal) -> None:
+    def _committed(self, order: CommitJob, tries: int, answer: Done | Refusal, _: object) -> None:
         if isinstance(answer, Done):
             self._driver.feed(JobCommitted(job=order.job))
         elif answer.unable and tries < len(_PAUSES_S):
             again = partial(self.commit, order, tries + 1)
             self._driver.reactor.call_later(_PAUSES_S[tries], again)
-        else:
-            self._is_committed(order, answer)
-
-    def _is_committed(self, order: CommitJob, refused: Refusal) -> None:
-        """Look whether a commit that is refused was done: the order may have been sent before."""
-
-        def looked(answer: Status | Refusal, _: object) -> None:
-            self._driver.feed(commit_refused(order.job, refused, answer))
-
-        path = success_file(order.output_path)
-        self._namenode.insist(GetStatus(path=path), Status, looked)
+        else:  # perhaps it was done: the order may have been sent before
+            self._namenode.insist(
+                GetStatus(path=success_file(order.output_path)),
+                Status,
+                lambda found, _: self._driver.feed(commit_refused(order.job, answer, found)),
+            )
 
 
 def _output_of(wanted: SubmitJob) -> str:
@@ -184,15 +172,11 @@ class InputData:
         wanted = request.message
         requests = self._planning.setdefault(wanted.path, deque())
         requests.append(request)
+        announced = DataAnnounced(
+            path=wanted.path, size_bytes=wanted.size_bytes, job=wanted.job, forecast=wanted.forecast
+        )
         try:
-            self._driver.feed(
-                DataAnnounced(
-                    path=wanted.path,
-                    size_bytes=wanted.size_bytes,
-                    job=wanted.job,
-                    forecast=wanted.forecast,
-                )
-            )
+            self._driver.feed(announced)
         except PeerError:
             requests.pop()
             raise

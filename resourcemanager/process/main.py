@@ -11,9 +11,7 @@ from railyard.cluster.config import NOT_AGAIN, Daemon
 from railyard.cluster.errors import InvariantError, PeerError, UsageError
 from railyard.cluster.ids import JobId, RackId
 from railyard.cluster.machine import DECIDER, cause_of, take_priority
-from railyard.cluster.messages import (
-    DiscardJob,
-)
+from railyard.cluster.messages import DiscardJob
 from railyard.cluster.messaging.access import CLIENT, GATEWAY
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import now_s
@@ -46,7 +44,6 @@ log = logging.getLogger(__name__)
 
 #: Events that lead to nothing are journaled this often.
 _JOURNAL_PERIOD_S = 0.2
-#: Time between two reports of progress.
 _PROGRESS_PERIOD_S = 0.2
 
 
@@ -170,11 +167,10 @@ class ResourceManager:
         self._driver.arm(before.timers_s)
 
     # Messages ------------------------------------------------------------------------------------
-    def _forecasts(self, request: Request[messages.SubmitForecasts]) -> None:
-        wanted = request.message
-        self._driver.feed(JobsPredicted(jobs=wanted.jobs))
+    def _forecasts(self, request: Request[messages.SubmitForecasts]) -> Message:
+        self._driver.feed(JobsPredicted(jobs=request.message.jobs))
         self._driver.settle()
-        self._server.reply(request, Done())
+        return Done()
 
     def _submit(self, request: Request[messages.SubmitJob]) -> None:
         wanted = request.message
@@ -196,8 +192,7 @@ class ResourceManager:
         if wanted.token in self._jobs.tokens:
             self._server.reply(request, messages.JobAccepted(job=self._jobs.tokens[wanted.token]))
         else:
-            scale = self._config.topology.scale
-            self._data.look_up(Submission(wanted, scale, accept, refuse))
+            self._data.look_up(Submission(wanted, self._config.topology.scale, accept, refuse))
 
     def _accept(self, wanted: messages.SubmitJob, stages: tuple[StagePlan, ...]) -> JobId:
         job = self._jobs.accept(wanted, stages)
@@ -215,14 +210,9 @@ class ResourceManager:
         return Done()
 
     def _status(self, _: object) -> Message:
-        driver, config = self._driver, self._config
+        driver, flow_scheduler = self._driver, self._config.flow_scheduler
         return cluster_status(
-            driver.core,
-            config.topology,
-            config.flow_scheduler,
-            driver.now_s,
-            self._history.events,
-            self._drains.replicas,
+            driver.core, flow_scheduler, driver.now_s, self._history.events, self._drains.replicas
         )
 
     def _details(self, request: Request[messages.GetJobDetails]) -> Message:
@@ -254,7 +244,7 @@ class Watchers:
         server.on(messages.WatchJob, self._watch)
         driver.reactor.call_every(_PROGRESS_PERIOD_S, self._send_progress)
 
-    def _watch(self, request: Request[messages.WatchJob]) -> Message | None:
+    def _watch(self, request: Request[messages.WatchJob]) -> None:
         """Watch a job for a client; it may have ended already."""
         job = request.message.job
         record = self._driver.core.records.get(job)
@@ -265,7 +255,6 @@ class Watchers:
             self._by_job.setdefault(job, []).append(request.peer)
         else:
             self._server.push(request.peer, job_ended(record))
-        return None
 
     def _send_progress(self) -> None:
         for job in list(self._by_job):

@@ -34,7 +34,6 @@ from railyard.resourcemanager.process.driver import Driver
 
 log = logging.getLogger(__name__)
 
-#: What an order is answered with.
 _Answer = Done | Refusal | PeerLost
 
 

@@ -33,9 +33,7 @@ class _NodeManager:
     late: bool = False  #: it is silent for too long, but its process runs
     usable: set[NodeId] = field(default_factory=set)  #: nodes that the core takes for alive
     loaded: set[JobId] = field(default_factory=set)
-    leftovers: set[JobId] = field(
-        default_factory=set
-    )  #: jobs of which one before it has left files
+    leftovers: set[JobId] = field(default_factory=set)  #: jobs of which one before it left files
     #: attempts that were written off with their node while they may go on
     strays: list[tuple[AttemptId, NodeId]] = field(default_factory=list)
     #: its connection is broken, or it has not said yet what it has since it or this process is new:
@@ -140,11 +138,10 @@ class NodeManagers:
         for order in differences.orders:
             if isinstance(order, messages.LaunchAttempt):
                 self._launch(order)
-            elif isinstance(order, messages.DiscardJob):
+                continue
+            if isinstance(order, messages.DiscardJob):
                 manager.loaded.discard(order.job)
-                self._push(manager, order)
-            else:
-                self._push(manager, order)
+            self._push(manager, order)
         for event in differences.events:
             self._driver.feed(event)
         self._discard_leftovers(manager)
@@ -207,7 +204,7 @@ class NodeManagers:
             if silent_s <= PATIENCE * self._expiry_s and manager.pid and is_running(manager.pid):
                 if not manager.late:
                     manager.late = True
-                    self._machine.silent(self._driver.now_s)
+                    self._machine.silences_s.append(self._driver.now_s)
                     why = "its process runs: this machine is overloaded, or it hangs"
                     log.warning("the NodeManager of %s is silent, but %s", manager.rack, why)
             else:
@@ -249,7 +246,6 @@ class NodeManagers:
         self._push(manager, order)
 
     def send(self, node: NodeId, message: Message) -> None:
-        """Send the NodeManager of a node a message."""
         manager = self._by_rack.get(rack_of(node))
         if manager is not None:
             self._push(manager, message)
@@ -262,7 +258,6 @@ class NodeManagers:
                 manager.leftovers.discard(order.job)
                 self._push(manager, order)
 
-    # ---------------------------------------------------------------------------------------------
     def _sender(
         self, request: Request[messages.NodeManagerHolds] | Request[messages.NodeManagerHeartbeat]
     ) -> _NodeManager:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from railyard.cluster.ids import JobId, NodeId
-from railyard.cluster.topology import Topology
 from railyard.cluster.units import format_count
 from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.core import Core
@@ -52,7 +51,7 @@ def job_ended(record: JobRecord) -> messages.JobEnded:
     )
 
 
-def mean_progress(stages: Sequence[Stage]) -> float:
+def mean_progress(stages: Collection[Stage]) -> float:
     """The done share of all tasks of some stages."""
     tasks = sum(stage.size for stage in stages)
     done = sum(stage.progress * stage.size for stage in stages)
@@ -60,12 +59,7 @@ def mean_progress(stages: Sequence[Stage]) -> float:
 
 
 def cluster_status(
-    core: Core,
-    topology: Topology,
-    flow_scheduler: str,
-    now_s: float,
-    events: int,
-    replicas: Mapping[NodeId, int],
+    core: Core, flow_scheduler: str, now_s: float, events: int, replicas: Mapping[NodeId, int]
 ) -> messages.ClusterStatus:
     """The cluster's nodes and jobs now, after so many events.
 
@@ -75,7 +69,7 @@ def cluster_status(
     return messages.ClusterStatus(
         scheduler=cluster.policies.name,
         flow_scheduler=flow_scheduler,
-        topology=topology.name,
+        topology=cluster.topology.name,
         now_s=now_s,
         events=events,
         nodes=tuple(
@@ -107,15 +101,13 @@ def job_status(core: Core, record: JobRecord, job: Job | None) -> messages.JobSt
     """A job's row of the status; ``job`` is None once it has ended."""
     maps_done, reduces_done = record.maps_done, record.reduces_done
     if job is None:
-        tasks = record.maps + record.reduces
         state, waiting = "succeeded" if record.ok else "failed", ""
-        progress = 1.0 if record.ok else min(1.0, record.succeeded / tasks)
+        progress = 1.0 if record.ok else record.succeeded / (record.maps + record.reduces)
     else:
-        tasks = sum(stage.size for stage in job.stages.values())
-        done = sum(stage.progress * stage.size for stage in job.stages.values())
         maps_done = sum(stage.done for stage in job.maps)
         reduces_done = sum(stage.done for stage in job.reduces)
-        state, progress, waiting = job.state, done / tasks, why_job_waits(core.state, job)
+        state, waiting = job.state, why_job_waits(core.state, job)
+        progress = mean_progress(job.stages.values())
     return messages.JobStatus(
         job=record.id,
         name=record.name,

@@ -83,12 +83,16 @@ class Follower:
         """Replay some more; whether there may be still more."""
         begin_bytes = self._length_bytes
         try:
-            self._replay(self._next_lines())
+            lines = self._next_lines()
+            if self._recovered is not None:  # otherwise nothing is there yet
+                events = events_in(self._path, lines, self._line)
+                for step in replay_on(self._recovered.core, self._path, events, self._line):
+                    self._recovered.add(step)
+                self._line += len(lines)
         except (UsageError, Diverged) as error:
             raise UsageError(f"{error}: {_ADVICE}") from None
         except PeerError as error:  # an event that the core would not have taken is not logged
-            what = f"{self._path}: an event is missing: {error}: {_ADVICE}"
-            raise UsageError(what) from None
+            raise UsageError(f"{self._path}: an event is missing: {error}: {_ADVICE}") from None
         return self._length_bytes > begin_bytes
 
     def finish(self) -> Recovered:
@@ -132,14 +136,6 @@ class Follower:
             raise UsageError(f"{self._path}:1: need started_s, as in a journal of a cluster")
         core = core_for(config)
         return Recovered(core, started_s, TaskHistory(core.state), 0)
-
-    def _replay(self, lines: list[str]) -> None:
-        if self._recovered is None:
-            return  # nothing is there yet
-        events = events_in(self._path, lines, self._line)
-        for step in replay_on(self._recovered.core, self._path, events, self._line):
-            self._recovered.add(step)
-        self._line += len(lines)
 
 
 def is_worth_a_standby(path: Path) -> bool:

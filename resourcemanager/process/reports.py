@@ -168,9 +168,6 @@ class MachineTime:
         waits.permit_s += delayed.permit_s
         waits.permit_max_s = max(waits.permit_max_s, delayed.permit_s)
 
-    def silent(self, at_s: float) -> None:
-        self.silences_s.append(at_s)
-
     def keep_only(self, jobs: Container[JobId]) -> None:
         for job in [job for job in self._jobs if job not in jobs]:
             del self._jobs[job]

@@ -27,7 +27,6 @@ log = logging.getLogger(__name__)
 
 OnReady = Callable[[tuple[StagePlan, ...], list[FileBlocks]], None]
 OnRefused = Callable[[str], None]
-_Located = BlocksLocated | Refusal
 
 
 class Submission:
@@ -61,13 +60,11 @@ class Submission:
         for path in job.input_paths:
             namenode.insist(LocateBlocks(path=path), BlocksLocated, partial(self._located, path))
         if job.output_path:
-            namenode.insist(
-                GetStatus(path=job.output_path), Status, lambda answer, _: self._looked(answer)
-            )
+            namenode.insist(GetStatus(path=job.output_path), Status, self._looked)
         if not self._waiting:
             self._ready()
 
-    def _located(self, path: str, answer: _Located, _: object) -> None:
+    def _located(self, path: str, answer: BlocksLocated | Refusal, _: object) -> None:
         if not isinstance(answer, BlocksLocated):
             self._refuse(f"input {path}: {answer.reason}")
             return
@@ -90,7 +87,7 @@ class Submission:
                 _with_nodes(file, number, nodes) if file.path == path else file for file in files
             )
 
-    def _looked(self, answer: Status | Refusal) -> None:
+    def _looked(self, answer: Status | Refusal, _: object) -> None:
         path = self._job.output_path
         if not isinstance(answer, Status):
             self._refuse(f"output {path}: {answer.reason}")
@@ -118,13 +115,12 @@ class Submission:
             if endings is not None and (file.path.endswith(endings) or not file.blocks):
                 nodes = file.blocks[0].nodes if file.blocks else ()
                 inputs.append(self._input(file.path, 0, file.stored_length, nodes))
-                continue
-            if cuts := self._job.cuts.get(file.path):
+            elif cuts := self._job.cuts.get(file.path):
                 inputs += self._cut(file, cuts)
-                continue
-            for block in file.blocks:
-                range_ = block.stored_offset, block.stored_length
-                inputs.append(self._input(file.path, *range_, block.nodes))
+            else:
+                for block in file.blocks:
+                    range_ = block.stored_offset, block.stored_length
+                    inputs.append(self._input(file.path, *range_, block.nodes))
         return inputs
 
     def _cut(self, file: FileBlocks, begins: tuple[int, ...]) -> list[TaskInput]:
@@ -240,8 +236,7 @@ def input_files(answer: BlocksLocated) -> tuple[FileBlocks, ...]:
     if not answer.folder:
         return answer.files
     hidden = ("_", ".")  # _SUCCESS and the like, as in Hadoop
-    files = answer.files
-    return tuple([one for one in files if not one.path.rsplit("/", 1)[-1].startswith(hidden)])
+    return tuple([f for f in answer.files if not f.path.rsplit("/", 1)[-1].startswith(hidden)])
 
 
 #: Ids that were reserved and not used yet; the oldest are forgotten.
@@ -256,7 +251,6 @@ class JobIds:
         self._reserved: dict[JobId, None] = {}
 
     def reserve(self) -> JobId:
-        """An id for a job to come."""
         job = JobId(f"j{next(self._numbers)}")
         self._reserved[job] = None
         if len(self._reserved) > RESERVED_MAX:

@@ -83,8 +83,7 @@ class Outline(msgspec.Struct, array_like=True):
     sizes: dict[str, int]  #: {stage: its number of tasks}, in order
     reads: dict[str, tuple[str, ...]]
     settings: dict[str, str] = {}  #: with which it was submitted, as text
-    #: {stage: how many of its tasks were done}, once its job has ended
-    done: dict[str, int] = {}
+    done: dict[str, int] = {}  #: {stage: how many of its tasks were done}, once its job has ended
 
 
 class JobAttempts:
@@ -212,7 +211,6 @@ class TaskHistory:
             if isinstance(command, DiscardJob):
                 self._discarded(command.job)
 
-    # ---------------------------------------------------------------------------------------------
     def _changed(self, job: JobAttempts, span: AttemptSpan, what: str) -> None:
         """Keep an attempt that was launched, and what it said at its end."""
         if what == "began":
@@ -329,7 +327,6 @@ def settings_of(wanted: messages.SubmitJob) -> dict[str, str]:
     return {name: shortened(_as_text(value), _LETTERS_MAX) for name, value in values.items()}
 
 
-# -------------------------------------------------------------------------------------------------
 def _known(core: Core, history: TaskHistory, job: JobId) -> tuple[JobRecord, JobAttempts]:
     record, known = core.records.get(job), history.of_job(job)
     if record is None or known is None:
@@ -386,8 +383,7 @@ def _ended_task(record: JobRecord, name: str, index: int, attempts: Reports) -> 
     elif record.ok:
         state = "left"
     else:
-        failed = attempts and attempts[-1].state == "failed"
-        state = "failed" if failed else "stopped"
+        state = "failed" if attempts and attempts[-1].state == "failed" else "stopped"
     task = task_id(stage_id(record.id, name), index)
     return messages.TaskReport(task=task, state=state, attempts=attempts)
 

@@ -83,7 +83,7 @@ def test_what_the_server_says_by_itself_is_heard_over_a_new_connection_too(trans
     first.close()
     second = transport.server("oracle")
     second.on(Ask, lambda request: peers.append(request.peer))
-    wait(transport, lambda: first.closed and link.waits_s > 0)
+    wait(transport, lambda: first.closed and link._link.waits_s > 0)
     link.send(Ask(number=2))
     wait(transport, lambda: bool(peers))
     second.push(peers[0], Description(name="x", pid=1, requests=0, refused=0))
@@ -98,7 +98,7 @@ def test_a_server_that_always_hangs_up_is_not_asked_without_a_pause(transport):
         link.insist(Ask(number=1), Answer, lambda *_: None)
         wait(transport, lambda asked=asked: bool(asked))
         server.close()
-        wait(transport, lambda: link.waits_s > 0)
+        wait(transport, lambda: link._link.waits_s > 0)
     assert renewed == [1, 1, 1]
     assert link.pause_s == pytest.approx(0.4)
 
@@ -140,7 +140,7 @@ def test_without_a_descriptor_requests_wait_until_there_is_one(transport, monkey
     link = LastingLink(transport, "oracle", lambda: renewed.append(1))
     link.insist(Ask(number=1), Answer, lambda answer, _: got.append(answer.number))
     monkeypatch.setattr(transport, "link", link_if_possible)
-    wait(transport, lambda: link.waits_s == 0)
+    wait(transport, lambda: link._link.waits_s == 0)
     server.close()
     wait(transport, lambda: len(lacking) == 1)
     link.insist(Ask(number=2), Answer, lambda answer, _: got.append(answer.number))

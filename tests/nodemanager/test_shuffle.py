@@ -24,7 +24,7 @@ from railyard.cluster.messages import (
 from railyard.cluster.runfolder import RunFolder
 from railyard.netemu.messages import Chunk, ChunkTaken, TransferFailed
 from railyard.nodemanager.attempt.fetches import Assembly
-from railyard.nodemanager.attempt.programs import localized_folder
+from railyard.nodemanager.attempt.programs import localized_folders
 from railyard.nodemanager.messages import OutputPart, OutputsFound, ReadOutputs
 from railyard.nodemanager.process import find_leftovers
 from railyard.nodemanager.shuffle import (
@@ -262,7 +262,7 @@ def test_whole_output_is_found_and_what_was_being_written_is_removed(folder):
     half.write_bytes(b"half of it")
     strange = output_path(folder, "r0n0", "j7.m0.0")
     (strange.parent / "folder").mkdir(parents=True)
-    localized_folder(folder, "r0n1", "j5").mkdir(parents=True)
+    (localized_folders(folder, "r0n1") / "j5").mkdir(parents=True)
     outputs, jobs = find_leftovers(folder, NODES)
     assert outputs == {"r0n0": ("j1.m0.0", "j2.m0.0"), "r0n1": ("j1.m3.1",)}
     assert sorted(jobs) == ["j1", "j2", "j5", "j7"]

@@ -352,7 +352,7 @@ def state_of(core: Core) -> dict[str, Any]:
     """All that can be seen of a core, and its random numbers to come."""
     state = core.state
     return {
-        "status": to_map(cluster_status(core, state.topology, "maxmin", state.now_s, 0, {})),
+        "status": to_map(cluster_status(core, "maxmin", state.now_s, 0, {})),
         "records": [repr(record) for record in core.records.values()],
         "fetches": [
             (f.id, f.size_bytes, [o.id for o in f.outputs]) for f in core.shuffle.fetches.values()
