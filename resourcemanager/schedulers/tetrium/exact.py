@@ -26,7 +26,6 @@ compiled; a live cluster would wait for that at its first decision, for 6 s on a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +35,6 @@ from railyard.cluster.compiling import set_up_numba
 from railyard.cluster.errors import InvariantError
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.resourcemanager.schedulers.shared.sites import Sites
-from railyard.resourcemanager.schedulers.tetrium import placement
 from railyard.resourcemanager.schedulers.tetrium.placement import Bounds, Plan, Stage, divided
 
 set_up_numba("tetrium", Path(__file__))
@@ -396,7 +394,7 @@ def place_maps(sites: Sites, stage: Stage, wanted: Bounds | None = None) -> Plan
     table[LOCAL] = 1.0
     table[LEAST] = 0.0 if wanted is None else wanted.least
     table[MOST] = np.inf if wanted is None else wanted.most
-    return _placed(table, stage, placement.sent_by_maps_bytes)
+    return _placed(table, stage)
 
 
 def place_reduces(sites: Sites, stage: Stage) -> Plan | None:
@@ -410,18 +408,13 @@ def place_reduces(sites: Sites, stage: Stage) -> Plan | None:
     table[DOWN] = divided(sites.down_bytes_per_s, elsewhere)
     table[LOCAL] = held / size
     table[LEAST], table[MOST] = 0.0, np.inf
-    return _placed(table, stage, placement.sent_by_reduces_bytes)
+    return _placed(table, stage)
 
 
-def _placed(
-    table: Floats, stage: Stage, sent_bytes: Callable[[Stage, Floats], float]
-) -> Plan | None:
+def _placed(table: Floats, stage: Stage) -> Plan | None:
     local = 1.0 - stage.budget_bytes / stage.size_bytes
     found = search(table, stage.work_s, stage.task_s, local)
-    if found is None:
-        return None
-    shares, network_s, compute_s, in_budget = found
-    return Plan(shares, network_s, compute_s, sent_bytes(stage, shares), in_budget)
+    return None if found is None else Plan(*found)
 
 
 def fastest_shuffle_s(leave_s: Floats, come_s: Floats) -> float | None:
