@@ -31,9 +31,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return listen_at(host, port)
     except OSError as error:
-        why = (
-            error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
-        )
+        is_name = isinstance(error, socket.gaierror)
+        why = error.strerror if is_name else os.strerror(error.errno or 0)
         right = "need auto, or an address of this machine with a port that is free"
         raise UsageError(f"--http {in_url(host)}:{port}: {why}: {right}") from None
 

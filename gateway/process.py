@@ -68,7 +68,7 @@ class Server:
     ) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
-        self._stores = Stores(folder, config)
+        self._stores = stores = Stores(folder, config)
         head = head_of(config, live=True, begun_ms=int(folder.made_s * 1000))
         viewers = Viewers(RunHistory(head))
         self._live = Live(folder, config, viewers, self._loop)
@@ -76,7 +76,6 @@ class Server:
         others = CrossOrigin(config.http_origins)
         app = web.Application(middlewares=[guard(access, PAGES, others)])
         app.on_response_prepare.extend((_sign, others.sign))
-        stores = self._stores
         for part in (
             WebHdfs(stores, folder, config, access.tokens),
             Submission(stores, folder, config),

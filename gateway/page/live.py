@@ -74,7 +74,6 @@ class Live:
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and wait for that."""
         self._stopping = True
         os.eventfd_write(self._wake, 1)
         self._thread.join()

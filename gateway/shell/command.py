@@ -152,7 +152,6 @@ class Command:
 
     # Paths ---------------------------------------------------------------------------------------
     def path(self, typed: str) -> str:
-        """Where a typed path is."""
         return absolute(typed, self.web.user, self.web.address)
 
     def at(self, typed: str) -> Found:

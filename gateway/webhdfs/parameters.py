@@ -167,7 +167,6 @@ class Call:
     def whole(
         self, name: str, default: int | None = None, least: int = 0, most: int = _WHOLE_MAX
     ) -> int | None:
-        """A whole number."""
         value = self.text(name)
         if value is None or value == "null":
             return default

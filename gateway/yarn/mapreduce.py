@@ -236,12 +236,10 @@ class MapReduceJob:
         return {"jobTaskCounters": {"id": self.ids.task(task.task), "taskCounterGroup": rows}}
 
     def attempt_counters(self, task: TaskReport, attempt: AttemptReport) -> dict[str, Any]:
-        """``jobTaskAttemptCounters``."""
         named = {"id": self.ids.attempt(attempt.attempt)}
         rows = _rows(_of_attempt(self, task, attempt))
         return {"jobTaskAttemptCounters": named | {"taskAttemptCounterGroup": rows}}
 
-    # ---------------------------------------------------------------------------------------------
     def _attempt_counts(self) -> Row:
         """Attempts by how they ended, and mean times; the tasks must be all of the job's."""
         row: Row = {"uberized": False, "acls": []}

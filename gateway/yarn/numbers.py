@@ -138,7 +138,6 @@ class Numbers:
 
     # Cluster -------------------------------------------------------------------------------------
     def info(self) -> Row:
-        """``clusterInfo``."""
         return {
             "clusterInfo": {
                 "id": self.begun_ms,
@@ -365,7 +364,6 @@ class Numbers:
             if job_of(attempt) == job
         ]
 
-    # ---------------------------------------------------------------------------------------------
     @cached_property
     def _running(self) -> Counter[JobId]:
         """{job: how many slots its attempts hold}."""

@@ -215,17 +215,15 @@ class Tetris(OrderPolicy, TaskPolicy):
         index, level = stage.pending.closest(slot.id, slot.rack)
         if index is None or level != "remote":
             return [] if index is None else [stage.tasks[index]]
-        up, _ = self._sites.links()
         others = (stage.pending.in_rack(rack) for rack in self._sites.names)
         tasks = [stage.tasks[other] for other in others if other is not None]
-        room = up - self._taken_up
+        room = self._sites.links()[0] - self._taken_up
         return sorted(tasks, key=lambda task: -room[self._sites.of(task.input.nodes)])
 
     def _demand(self, task: TaskView, site: int) -> Demand:
-        """What a task would demand at a site."""
-        stage, nodes = task.stage, task.input.nodes
-        source = -1
+        stage, source = task.stage, -1
         if not stage.reads:
+            nodes = task.input.nodes
             near = any(self._sites.of((node,)) == site for node in nodes)
             source = site if near else self._sites.of(nodes)
         of_stage = self._demands.setdefault(stage.id, {})

@@ -134,10 +134,6 @@ class Releases:
         self._unused: list[int] = []  #: numbers of stages that were forgotten
         self._task_s = np.full(1, np.nan)  #: of each stage, how long a task should take
 
-    @property
-    def attempts(self) -> int:
-        return len(self._at)
-
     def slots(self, rack: RackId) -> int:
         return int(self._slots[self._row[rack]])
 
@@ -221,7 +217,6 @@ class Releases:
         np.minimum.at(first_s, rows, left_s)
         return first_s
 
-    # ---------------------------------------------------------------------------------------------
     def _left_s(self, now_s: float) -> tuple[Numbers, Floats, Numbers]:
         """Rows of attempts that will free a slot, in how many seconds; free slots [racks]."""
         held = self._table[: len(self._names)]

@@ -91,12 +91,10 @@ class JointConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def __post_init__(self) -> None:
         most, longest_s, wait_s = self.running_max, self.wait_max_s, self.unreachable_wait_s
-        right = "a whole number above 0"
-        require(most is None or most > 0, "joint.running_max", most, right)
+        require(most is None or most > 0, "joint.running_max", most, "a whole number above 0")
         right = "seconds >= 0 (0 = while a server is idle)"
         require(longest_s is None or longest_s >= 0, "joint.wait_max_s", longest_s, right)
-        right = "seconds >= 0 (0 never waits)"
-        require(wait_s >= 0, "joint.unreachable_wait_s", wait_s, right)
+        require(wait_s >= 0, "joint.unreachable_wait_s", wait_s, "seconds >= 0 (0 never waits)")
 
 
 # The job dispatcher (IV-B) -----------------------------------------------------------------------
@@ -242,9 +240,10 @@ class Joint(LocalSchedulers, FlowPolicy):
                 else:
                     self.renew(stage)
         completed, self._completed = self._completed, []
-        for task in completed:
+        for task in completed:  # Algorithm 1, for p = ``task``
             if task.stage.job.id in self._dispatcher.running:
-                self.completed(task)
+                for stage in task.stage.readers:  # line 2
+                    self._schedule(stage)
         due_s = self.wake_s()
         if self._released or (due_s is not None and due_s <= self.cluster.now_s):
             self._released = False
@@ -281,11 +280,6 @@ class Joint(LocalSchedulers, FlowPolicy):
         return started_s, -self.graphs.remaining_s(stage, size_bytes)
 
     # Algorithm 1 ---------------------------------------------------------------------------------
-    def completed(self, task: TaskView) -> None:
-        """Algorithm 1, for p = ``task``."""
-        for stage in task.stage.readers:  # line 2
-            self._schedule(stage)
-
     def renew(self, stage: StageView) -> None:
         """Schedule what can be of a stage with tasks that are pending and in no queue."""
         if stage.reads:
@@ -439,7 +433,7 @@ class Joint(LocalSchedulers, FlowPolicy):
             self._schedule(stage)
 
     def _visit(self, flow: VirtualFlow) -> None:
-        """Lines 12 to 17; a flow whose tail has started is in the list no more (lines 9, 10)."""
+        """Lines 12 to 17, by (7); a flow whose tail has started is listed no more (9, 10)."""
         near = self.servers.rack[list(flow.heads)]
         if not self._switches.free()[near].any():
             return
@@ -447,9 +441,7 @@ class Joint(LocalSchedulers, FlowPolicy):
         ahead_s = self.servers.ahead_s(tail, now_s)
         usable = self.servers.usable(tail.task.stage.job.avoid)
         usable[list(heads)] = False  # line 13
-        start = self._earliest.of_one(
-            heads, flow.size_bytes, usable, now_s, tail.execution_s
-        )  # (7)
+        start = self._earliest.of_one(heads, flow.size_bytes, usable, now_s, tail.execution_s)
         if start is None or start.from_now_s >= ahead_s:
             return
         source = self._earliest.source(heads, start.server)
