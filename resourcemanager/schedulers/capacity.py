@@ -165,8 +165,7 @@ class CapacityOrder(OrderPolicy):
 
     def _may_grow(self, queue: _Queue) -> bool:
         # At least one slot, or a small queue on a small cluster would never run anything.
-        held = queue.held
-        return held == 0 or held + 1 <= queue.maximum * self.cluster.slots + 1e-9
+        return queue.held == 0 or queue.held + 1 <= queue.maximum * self.cluster.slots + 1e-9
 
 
 RECIPE = Recipe(

@@ -192,9 +192,8 @@ class Kmn(Pairs, TaskPolicy):
             maps[self.number[rack]] += count
         both = []
         for pair in pairs:
-            counted = self.number[pair.task.kept[-1].node.rack]
-            maps[counted] -= 1
             both.append([self.number[attempt.node.rack] for attempt in pair.task.kept])
+            maps[both[-1][-1]] -= 1  # the later one was counted
         for pair, at in zip(pairs, prefer(maps, both, self._reduces(stage)), strict=True):
             yield pair.task.kept[at]
 

@@ -295,8 +295,7 @@ class Shadow(Pairs):
         ends_s = {}
         for pair in wave.pairs.values():
             runtime_s = _runtime_s(pair.original) if pair.is_late else usual_s  # R
-            read_bytes = pair.task.input.input_bytes  # D
-            read_s = read_bytes / bytes_per_s.get(pair.duplicate.id, float("inf"))
+            read_s = pair.task.input.input_bytes / bytes_per_s.get(pair.duplicate.id, inf)  # D / B
             ends_s[pair.duplicate.id] = pair.duplicate.launched_s + read_s + runtime_s
         return ends_s
 

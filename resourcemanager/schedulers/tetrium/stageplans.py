@@ -532,10 +532,9 @@ class StagePlans(Policy):
 
     def attempt_launched(self, attempt: AttemptView) -> None:
         known = self._known.get(attempt.task.stage.id)
-        maps = None if known is None else known.maps
-        if known is None or maps is None or len(attempt.task.live) > 1:
+        if known is None or known.maps is None or len(attempt.task.live) > 1:
             return
-        if not maps.launched(attempt.task):
+        if not known.maps.launched(attempt.task):
             known.maps = None
 
     def node_joined(self, node: SlotView) -> None:
