@@ -24,10 +24,7 @@ class Known(NamedTuple):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens at an address of this machine; port 0 is any.
-
-    ``UsageError`` if it is taken, or not this machine's.
-    """
+    """A listening socket (port 0: any); ``UsageError`` if it is taken, or not this machine's."""
     try:
         return listen_at(host, port)
     except OSError as error:

@@ -111,10 +111,8 @@ async def _sign(_: web.Request, response: web.StreamResponse) -> None:
 def write_client_files(folder: Path, url: str, access: Access) -> None:
     """Write the files by which Hadoop's clients find the gateway to a folder, which is made.
 
-    They are for HADOOP_CONF_DIR and HDFSCLI_CONFIG: core-, yarn- and mapred-site.xml, hdfscli.cfg.
-
-    Where a token is needed, HdfsCLI has a delegation token, and the command ``hadoop`` reads the
-    file ``token``.  Only their owner can read these files.
+    They are for HADOOP_CONF_DIR and HDFSCLI_CONFIG; only their owner can read them.  Where a token
+    is needed, HdfsCLI has a delegation token, and the command ``hadoop`` reads the file ``token``.
     """
     folder.mkdir(exist_ok=True)
     address = url.removeprefix("http://")

@@ -59,10 +59,7 @@ _PIECES_MAX = 4
 
 
 class Stores:
-    """Lends a client to each request, and makes more as they are needed.
-
-    The one that was used last is lent first, so that those that are not needed fall idle.
-    """
+    """Lends each request the client that was used last, or a new one, so that others fall idle."""
 
     def __init__(self, folder: RunFolder, config: ClusterConfig) -> None:
         self._folder = folder

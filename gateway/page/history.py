@@ -283,10 +283,7 @@ class RunHistory:
     def take_links(
         self, at_s: float, totals: Mapping[str, int], now_bytes_per_s: Mapping[str, float]
     ) -> list[bytes]:
-        """Add what each link had carried by a time; returns the row that is sent, if any.
-
-        ``now_bytes_per_s``: see ``LinkLog.take``.
-        """
+        """Add what ``LinkLog.take`` does; returns the row that is sent, if any."""
         self._links.take(at_s, dict(totals), now_bytes_per_s)
         changed = {name: n for name, n in totals.items() if n != self._totals.get(name, 0)}
         self._totals |= changed

@@ -105,10 +105,7 @@ class Shipped(NamedTuple):
 
 
 class JarOptions:
-    """What was typed: the request but for its files, and the files.
-
-    ``generic`` takes Hadoop's generic options, which may stand anywhere.
-    """
+    """What was typed: the request, its files, and generic options, which may stand anywhere."""
 
     def __init__(self, arguments: list[str], generic: Generic | None = None) -> None:
         self.request: dict[str, Any] = {}

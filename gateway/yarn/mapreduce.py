@@ -399,9 +399,7 @@ def _spilled_records(stage: str, counted: Mapping[str, int]) -> int:
 
 
 def hadoop_counters(figures: JobDetails, scale: int) -> Groups:
-    """A streaming job's own counters are called "GROUP,NAME"; those of other jobs are in a group
-    of their own.
-    """
+    """A streaming job's own counters are called "GROUP,NAME"; other jobs' are in a single group."""
     numbers, counted = figures.numbers, figures.counters
     read, shuffled, written = (numbers[key] // scale for key in ("read", "shuffle", "output"))
     local, in_rack, elsewhere = figures.status.locality
@@ -439,10 +437,7 @@ def hadoop_counters(figures: JobDetails, scale: int) -> Groups:
 
 
 def counters_of(stage: str, attempt: AttemptReport, *, is_map: bool, scale: int = 1) -> Groups:
-    """The counters of an attempt that succeeded; of others, those that are known.
-
-    ``scale``: the model's bytes of each that a program has written.
-    """
+    """An attempt's counters, as far as known; ``scale``: the model's bytes of each written one."""
     groups: Groups = {TASKS: {}, FILES: {}, RAILYARD: {}}
     _add_counted(groups, stage, attempt.counters, is_map=is_map)
     tasks = groups[TASKS]

@@ -48,10 +48,7 @@ class Timelines:
         self._gaps: list[tuple[float, float, int]] = []  #: (begin, end, slot) before that
 
     def free_from(self, now_s: float, busy_until_s: Floats) -> None:
-        """Nothing more can start before now, nor on a server before it has done what is queued.
-
-        ``busy_until_s``: [servers].
-        """
+        """Nothing more can start before now, nor on a server before ``busy_until_s`` [servers]."""
         self._end_s = np.maximum(self._end_s, busy_until_s[self._server])
         self._end_s[np.isinf(self._end_s)] = now_s
         self._gaps = [gap for gap in self._gaps if gap[1] > now_s]

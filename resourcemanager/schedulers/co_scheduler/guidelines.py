@@ -100,10 +100,7 @@ class DataGuideline:
 
 # Non-recurring jobs: IV-D.1 ----------------------------------------------------------------------
 def data_guideline(shuffle_bytes: float, hybrid: Hybrid) -> DataGuideline | None:
-    """Equation 7; ``shuffle_bytes`` is Input x SIR.
-
-    None for a job that is not shuffle-heavy: its whole shuffle is less than T_e.
-    """
+    """Equation 7, of Input x SIR; None if that is less than T_e: the job is not shuffle-heavy."""
     if shuffle_bytes < hybrid.elephant_bytes:
         return None
     # floor(sqrt(x)) is isqrt(floor(x)); at least 1 as x is
@@ -220,10 +217,7 @@ def _exact(
 def replica_racks(
     racks: Sequence[RackId], count: int, replicas: int, dice: Random
 ) -> tuple[tuple[RackId, ...], ...]:
-    """Random disjoint sets of ``count`` racks, one set for each replica.
-
-    With too few racks there are fewer sets: only whole ones.
-    """
+    """Random disjoint sets of ``count`` racks, one a replica; with too few racks, fewer sets."""
     count = min(count, max(1, len(racks) // replicas))
     chosen = dice.sample(racks, min(len(racks), count * replicas))
     sets = [tuple(chosen[at : at + count]) for at in range(0, len(chosen), count)]

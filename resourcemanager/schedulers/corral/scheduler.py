@@ -64,10 +64,7 @@ class RackAssignment(NamedTuple):
 
 
 class CurrentPlan:
-    """The assignments of all jobs that are planned.
-
-    ``written``: a plan from a file; then no other job is planned.
-    """
+    """The assignments of planned jobs; with ``written``, a plan from a file, of no others."""
 
     def __init__(
         self, topology: Topology, aim: Aim, options: PlanOptions, written: Plan | None

@@ -401,8 +401,7 @@ class Joint(LocalSchedulers, FlowPolicy):
     def _put(self, task: TaskView, start: Start, sends: Sequence[int], *, waits: bool) -> None:
         """Put a task on a server for good.
 
-        ``sends``: servers that have data for it now; ``waits``: whether any data has to come, now
-        or later.
+        ``sends``: servers that have data for it now; ``waits``: whether any has to come, ever.
         """
         entry = self._allocate(task, start, scheduled=True)
         for server in sends:

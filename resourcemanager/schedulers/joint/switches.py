@@ -179,10 +179,7 @@ class FlowList:
             self._switches.give_back(promise)
 
     def virtual_to(self, server: int) -> Iterator[tuple[VirtualFlow, float]]:
-        """Virtual flows to tasks of a server's queue, with the ready work before each.
-
-        The last of the queue comes first.
-        """
+        """Virtual flows to a server's queue, its last task first; with the ready work before it."""
         before_s = self._servers.ready_s(server)
         for name, entry in reversed(self._servers.queues[server].items()):
             if not entry.ready:

@@ -120,10 +120,7 @@ def local_share(
 def shares_at(
     table: Floats, order: Numbers, bounds: tuple[Floats, Floats, Floats, Floats], load: float
 ) -> Floats:
-    """The shares at T and w that have the most bytes read where they lie.
-
-    What is left open goes where the load of a slot is least.
-    """
+    """The most local shares at T and w; what these leave open goes where a slot's load is least."""
     low, high = bounds[0], bounds[1]
     count = len(low)
     shares, caps = np.minimum(low, high), np.empty(count)

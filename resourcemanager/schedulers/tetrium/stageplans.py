@@ -101,10 +101,7 @@ class JobPlan:
 
 
 def forward(solver: Solver, sites: Sites, maps: Stage, reduces: Stage) -> JobPlan | None:
-    """The best maps, then the best reduces for where these leave their output.
-
-    ``reduces.held_bytes`` gives the size of the shuffle only.
-    """
+    """The best maps, then the best reduces for their output; ``reduces`` has only its size."""
     return _with_reduces(solver, sites, solver.place_maps(sites, maps), reduces)
 
 
@@ -191,10 +188,7 @@ class MapTasks:
         return True
 
     def spread(self, slots: Numbers) -> None:
-        """Let maps count where the most slots are for each; ``slots`` [sites].
-
-        O(sites^2) if nothing is to be moved, and as much for each map that is.
-        """
+        """Let maps count where most ``slots`` [sites] are for each; O(sites^2 (moved maps + 1))."""
         if not self._replicas or (self._slots is not None and (self._slots == slots).all()):
             return
         while (way := self._way_to_more_slots(slots)) is not None:
