@@ -79,9 +79,8 @@ async def answer(runner: web.AppRunner, sockets: Iterable[socket.socket]) -> lis
 class Connection(web.RequestHandler):
     """A client's connection.
 
-    Bytes above 0x7F in a request's first line are escaped, which aiohttp's parser wants: Hadoop's
-    Java client sends UTF-8 as it is.  Not so in requests that come before the answer to an earlier
-    one: no client of ours does that.
+    Bytes above 0x7F in a request's first line are escaped, as aiohttp's parser wants it: Hadoop's
+    Java client sends UTF-8 as it is.  Not so in requests sent before an earlier one is answered.
     """
 
     _warned_s = float("-inf")  #: when the log had the latest line about connections too many

@@ -1,8 +1,7 @@
 """The rows of a run as the page gets them: made of its events, bounded, and read from logs.
 
-Those of attempts and jobs come from a core's events and commands, and its policies' answers: from
-its ``Feed``.  Those of the network come from the records of links and circuits.  Not here: who is
-sent them (``viewers``).
+Those of attempts and jobs come from a core's events, commands and policies' answers (``Feed``),
+those of the network from the records of links and circuits.  Not here: to whom they are sent.
 
 A row is a list: when, its kind, and what belongs to that kind.
 
@@ -75,8 +74,7 @@ PHASES = {"start": "t", "read": "r", "shuffle": "f", "compute": "c", "sort, writ
 _OUTCOMES = {"lost with its node": "failed", "given up": "killed"}
 _WHY_LETTERS_MAX = 300
 _encoded = msgspec.json.encode
-#: Rows that the page of a run that goes on gets; with more it would be slow, as with more of one
-#: that has ended.
+#: Rows that a page gets, of a run that goes on and of one that has ended; more would be slow.
 ROWS_MAX = 100_000
 RECORDED_ROWS_MAX = 500_000
 #: Rows that are sent together.
@@ -395,8 +393,7 @@ class EventTail:
 def recorded(events: Path, network: Path, **head: Any) -> RunHistory:
     """All that the page needs of a run; ``head`` goes into what it says of the run as a whole.
 
-    ``network``: the record of its network, if it is there.  Raises ``UsageError`` for files that
-    are not what they should be.
+    ``network``: the record of its network, if it is there.  ``UsageError`` for malformed files.
     """
     config, logged = read_log(events)
     every = list(logged)

@@ -41,8 +41,7 @@ _NAMENODE = "namenode"
 _LOG_PERIOD_S = 0.25
 _NETWORK_PERIOD_S = 1.0
 _TROUBLE_PERIOD_S = 1.0
-#: The NameNode counts its blocks for its answer, so it is asked only every so many times, unless it
-#: was started again.
+#: The NameNode counts its blocks to answer, so it is asked rarely, unless it was started again.
 _TIMES_A_QUESTION = 5
 _CLOCK_PERIOD_S = 30.0
 

@@ -4,8 +4,7 @@ The first is the history server, which knows of jobs that have ended; the second
 ApplicationMaster of one job, which answers here after its end, too.  Answers are made in a thread:
 of 5,000 tasks that takes a tenth of a second.  Not here: what they say (``mapreduce``).
 
-Source: Apache Hadoop's documentation of the MapReduce history server's and ApplicationMaster's REST
-interfaces.
+Source: Apache Hadoop's documentation of the history server's and ApplicationMaster's interfaces.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ no name for is under "railyard".  Not here: requests (``history``).
 Counters have Hadoop's names: as ``hadoop jar`` prints them, and as the history has them.  Nothing
 is guessed: what a job's code does not count, say because it works on whole blocks, has no counter
 here.  ``hadoop jar`` gets bytes as the block store has them.  The history's bytes are the model's,
-so those of a cluster with ``scale = 1000`` are a thousand times what was stored; records are those
-that there were.
+so those of a cluster with ``scale = 1000`` are a thousand times what was stored; records are not.
 """
 
 from __future__ import annotations

@@ -127,8 +127,7 @@ def stage_name(task: TaskId) -> str:
 class Numbers:
     """What YARN would say of a cluster at one instant.
 
-    ``begun_ms`` is when it started, since 1970: part of the applications' ids.  ``url`` is where
-    the client has found the gateway.
+    ``begun_ms``: when it started, since 1970; in all ids.  ``url``: the gateway's, for the client.
     """
 
     status: ClusterStatus

@@ -6,9 +6,8 @@
     POST /ws/v1/cluster/apps                        the application; 202 with its Location
 
 The first two are ours: Hadoop's own way in is by Java classes.  No ApplicationMaster runs here, so
-an application's command to start one is refused: what is to be done is in the field "railyard", a
-streaming job with the fields of ``StreamingRequest``.  Not here: what its options mean
-(``jobs.streaming``).
+an application's command to start one is refused: its field "railyard" has a streaming job, with the
+fields of ``StreamingRequest``.  Not here: what its options mean (``jobs.streaming``).
 """
 
 from __future__ import annotations
@@ -272,9 +271,8 @@ def input_files(
 ) -> list[str]:
     """The paths of all files of an input, in order; raises ``RemoteError`` if there is none.
 
-    ``own``: the addresses of the block store; ``UsageError`` for an input of another.  As in
-    Hadoop, names that begin with _ or . are no input, and a folder within a folder is wrong unless
-    ``recursive``.
+    ``own``: the block store's addresses; ``UsageError`` for an input of another.  As in Hadoop,
+    names that begin with _ or . are no input, and folders within one are wrong if not ``recursive``.
     """
     paths = [absolute(each, user, *own) for each in braces(typed)]
     found = [status for path in paths for status in matching(client, path)]

@@ -195,7 +195,7 @@ class Releases:
                 self._unused.append(number)
 
     def release_s(self, now_s: float) -> Floats:
-        """T_R: ``[r, d - 1]``: in how many seconds rack r has d slots free; 0 = now, inf = never."""
+        """T_R: ``[r, d - 1]``: in how many seconds rack r has d slots free: 0 now, inf never."""
         rows, left_s, free = self._left_s(now_s)
         order = np.lexsort((left_s, rows))
         rows, left_s = rows[order], left_s[order]
