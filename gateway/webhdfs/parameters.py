@@ -4,7 +4,7 @@ Names of operations and parameters may have any case, as clients rely on it.  An
 parameters that it does not know; here they are refused, since most are a slip of the pen, but for
 what a client sends of its own accord.
 
-Source: Apache Hadoop 3.4's documentation of WebHDFS; what its client, HdfsCLI 2.7 and fsspec send.
+Source: Hadoop 3.4.1's documentation of WebHDFS; what its Java client, HdfsCLI 2.7 and fsspec send.
 """
 
 from __future__ import annotations

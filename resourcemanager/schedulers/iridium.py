@@ -24,8 +24,7 @@ Left open there, chosen here:
 * The files of a job are looked at together and once, a second after the last of them was stored, in
   the order in which jobs are expected; what several jobs read counts for the first.  A step moves a
   twentieth of their blocks, or one.
-* What leaves and reaches a site within the time that is left fits its links, with all that was
-  planned before.
+* What leaves and reaches a site in time fits its links, with all that was planned before.
 """
 
 from __future__ import annotations

@@ -10,12 +10,10 @@ Left open there, chosen here:
 
 * Where no whole numbers of tasks give every rack a flow of T_e, that R_red is left out.
 * CCT is that of map and reduce racks that have none in common, since the racks are chosen later.
-* Of racks that are released at the same time, the one with the most free slots is taken, then the
-  first.
+* Of racks that are released at once, that with the most free slots is taken, then the first.
 * With W wavelengths, each chosen rack has W - 1 others that may stand in for it: the next best that
   are left, given out in turns.
-* An attempt that has reported no progress is expected to take as long as a task of its stage is
-  estimated to.
+* An attempt without reported progress is expected to take as long as is estimated of its stage.
 """
 
 from __future__ import annotations

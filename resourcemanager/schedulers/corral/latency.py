@@ -97,8 +97,7 @@ def predicted_profiles(jobs: Sequence[WorkloadJob], compute: Compute) -> list[Jo
 def predicted_profile(job: PredictedJob, compute: Compute, now_s: float) -> JobProfile:
     """The profile of a job with a forecast; without a time in it, the job comes now.
 
-    ``compute`` has the rates of tasks without their own.  A stage that reads other stages is one
-    of reduces, any other one of maps.
+    ``compute`` has the rates of tasks without their own.  A stage that reads others has reduces.
     """
     forecast = job.forecast
     stages = tuple(

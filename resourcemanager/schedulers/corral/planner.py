@@ -15,9 +15,8 @@ say which can't be better than one that was tried.  Two things make it quick:
   other.  Online: see ``_Online.bound``.
 
 Left open there, chosen here: of jobs equally long or alike, the one with the lowest number; of
-allocations equally good, the first; of racks that are free from the same time on, those with the
-lowest numbers.  The penalty counts in all that is planned, lengths too; a plan also has the time
-without it.
+allocations equally good, the first; of racks that are free at the same time, those with the lowest
+numbers.  The penalty counts in all that is planned, lengths too; a plan has the time without, too.
 
 The file is TOML, a line for each job, in the order of their priorities:
 
@@ -321,8 +320,7 @@ def online_bound(
     racks from s pays for them.  Let each job choose s and r for itself, so that waiting, running
     and racks together cost it least.  Then the sum over all jobs, less what R racks earn all the
     time, is no more than the best plan's cost, since that plan rents no more than R racks at once.
-    This holds for any prices; good ones are found by raising them where too many racks are
-    wanted (Polyak's steps).
+    It holds for any prices; good ones are raised where too many racks are used (Polyak's steps).
 
     ``known_s`` is the average that some plan has and ``until_s`` its end: prices are 0 later.
     """
@@ -484,8 +482,7 @@ def plan(
 ) -> Plan:
     """Plan these jobs; ``UsageError`` if there is none, or two of one name.
 
-    ``busy_until_s``: of each rack, until when an earlier plan keeps it busy, for planning again
-    while jobs run.
+    ``busy_until_s``: of each rack, until when jobs of an earlier plan keep it busy.
     """
     problem = problem_of(jobs, cluster, scenario, options, busy_until_s=busy_until_s)
     widths = quick_provisioning(problem)

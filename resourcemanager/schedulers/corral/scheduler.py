@@ -18,8 +18,7 @@ Left open there, chosen here:
 * A job that has come, or has had its data placed, keeps its racks; in a new plan these are busy
   until it was planned to be done.  A job without a forecast in the plan, but with one when it or
   its data comes, is planned then, behind the others.
-* When slots change, what has not come is planned again, with the mean of the machines' slots: racks
-  count as alike.
+* When slots change, what has not come is planned again, with the mean of the machines' slots.
 """
 
 from __future__ import annotations
