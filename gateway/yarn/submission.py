@@ -272,7 +272,7 @@ def input_files(
     """The paths of all files of an input, in order; raises ``RemoteError`` if there is none.
 
     ``own``: the block store's addresses; ``UsageError`` for an input of another.  As in Hadoop,
-    names that begin with _ or . are no input, nor are folders within one, unless ``recursive``.
+    names that begin with _ or . are no input, and inner folders are refused unless ``recursive``.
     """
     paths = [absolute(each, user, *own) for each in braces(typed)]
     found = [status for path in paths for status in matching(client, path)]

@@ -9,8 +9,7 @@ machines; jobs with little work left are preferred; a share of the jobs that hav
 Left open there, chosen here:
 
 * The resources of a site are slots, uplink and downlink, these as observed (``ClusterView.links``).
-  All are shares of what the site has; what is available of links is what running tasks have not
-  demanded.
+  All are shares of what the site has; of links what running tasks don't demand is available.
 * A task demands one slot, and of links what it would use on average if it ran alone: its bytes from
   other sites, through the narrowest link on their way, over the time of that and of computing, as
   that was estimated when its stage began.  This is held from its launch to its end, used or not.
@@ -20,8 +19,7 @@ Left open there, chosen here:
 * Work left is slots x seconds of the tasks that are not done; it weighs as much as the alignment,
   by the means of both.  A job with more than others' shares comes last, but is not kept waiting
   for a slot that no other takes.  The preference for the last tasks before a barrier is left out.
-* Tasks that run again, since others wait for them, need not fit.  Stage by stage, as under
-  ``in_place``.
+* Tasks that run again, as others wait for them, need not fit.  Stage by stage, as ``in_place``.
 """
 
 from __future__ import annotations

@@ -29,8 +29,7 @@ Left open there, chosen here:
   one stays with it.  One with several waits for flows to end, ``unreachable_wait_s`` at most; then
   its server is the best one if no flow used the switches: its flows wait for bandwidth there.
 * A task whose output is lost, or that failed, is scheduled again at once.
-* What a pre-scheduled task waits for are the tasks before it in its server's queue; it leaves that
-  queue when it is moved.
+* A pre-scheduled task waits for those before it in its server's queue, which it leaves when moved.
 """
 
 from __future__ import annotations

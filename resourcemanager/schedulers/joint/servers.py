@@ -15,8 +15,7 @@ they fail, their output is lost and they run again, or they are not needed any m
 Left open there, chosen here: of a job without forecast, the topology's rates and equal edges, as
 ``Estimates`` has them.  t_AVL is the work that is queued on a server, and what is left of that in
 execution; a server of several slots works them off together.  Of blocked tasks it is known when
-their data should be there: a task that can end before the first of them begins does, others start
-after them (``starts_s``).
+their data should come: a task that can end before the first begins does, others start after them.
 """
 
 from __future__ import annotations
@@ -152,8 +151,7 @@ class Servers:
         self._queued_s = np.zeros(count)  #: C of queued tasks, added up
         self._ready_s = np.zeros(count)  #: of those that are ready
         self._last_ready_s = np.zeros(count)  #: C of the last of these
-        #: when the first blocked task should start, and the last one should end; inf, -inf: none,
-        #: or fewer than slots
+        #: when the first blocked task should start, the last end; inf, -inf: fewer than slots
         self._blocked_from_s = np.full(count, np.inf)
         self._blocked_to_s = np.full(count, -np.inf)
         self._blocked: list[dict[TaskId, QueuedTask]] = [{} for _ in nodes]

@@ -55,8 +55,7 @@ from railyard.resourcemanager.schedulers.fair import FairConfig, FairOrder
 class PlannedFair(FairOrder):
     """The fair order of jobs of which some have a priority among themselves.
 
-    ``priority_of``: a job's place among the planned ones, the least first and no two alike; None =
-    it is not planned.
+    ``priority_of``: a planned job's place, the least first and no two alike; None = not planned.
     """
 
     def __init__(

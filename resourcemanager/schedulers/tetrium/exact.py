@@ -195,8 +195,7 @@ def search(
 ) -> tuple[Floats, float, float, bool] | None:
     """The shares [sites], T and K w in seconds, and whether ``local`` (L) can be had.
 
-    If it can't, the most that can be takes its place.  None if no shares are possible.  K w is
-    ``task_s`` at least.
+    If not, the most that can be had counts.  None: no shares are possible.  K w >= ``task_s``.
     """
     order = np.argsort(-table[LOCAL])
     loosest, end_s = _largest_load(table), loosest_s(table)

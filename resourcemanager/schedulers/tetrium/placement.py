@@ -136,8 +136,7 @@ def whole_tasks(shares: Floats, tasks: int) -> Numbers:
 def tasks_between(held: Numbers, placed: Numbers) -> Numbers:
     """How many tasks with data at site x run at site y: [x, y], as few away from it as can be.
 
-    Each site's remote tasks read from all sites that send any, in proportion, so that no uplink is
-    asked for all at once.
+    Remote tasks read from all sites that send any, in proportion: no uplink has all at once.
     """
     between = np.diag(np.minimum(held, placed))
     away = held - placed

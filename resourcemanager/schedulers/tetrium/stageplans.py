@@ -6,8 +6,7 @@ by stage, as Spark does.  A job of maps and reduces may be planned in reverse, t
 
 The paper has one replica of all data.  Left open there, chosen here: maps whose input is at several
 sites are spread over these so that the busiest site has as few for each slot as replicas allow.
-They count anew as slots and maps change: what is left of a stage may run wherever it has a replica,
-without reading over links.
+They count anew as slots and maps change: the rest of a stage may run wherever it has replicas.
 """
 
 from __future__ import annotations
@@ -255,8 +254,7 @@ class MapTasks:
         """The tasks for ``given`` slots, if all of the stage run as ``planned``; both [sites].
 
         Remote ones first: from the site with the slowest uplink (``links``), one from each in turn.
-        Of local ones, those first that have their input at free ``nodes``: {site of several nodes:
-        {node: its free slots}}.
+        Of local ones, those first with input at ``nodes``: {site of several: {node: free slots}}.
         """
         held = np.array([len(maps) for maps in self.at])
         between = tasks_between(held, np.append(planned, 0))  # nothing runs at no site
