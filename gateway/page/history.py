@@ -102,9 +102,7 @@ def head_of(config: ClusterConfig, **more: Any) -> dict[str, Any]:
         "scale": topology.scale,
         "racks": [rack.id for rack in topology.rack_list()],
         "slots": topology.slots,
-        "capacities": {
-            name: rate if math.isfinite(rate) else None for name, rate in capacities.items()
-        },
+        "capacities": or_none(capacities),
         **more,
     }
 

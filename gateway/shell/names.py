@@ -419,13 +419,11 @@ def chgrp(command: Command) -> None:
     _attribute(command, "SETOWNER", lambda _, __: {"group": group})
 
 
-def _attribute(
-    command: Command, op: str, parameters: Callable[[str, Found], dict[str, Any]]
-) -> None:
+def _attribute(command: Command, op: str, change: Callable[[str, Found], dict[str, Any]]) -> None:
     value, *paths = command.arguments
     for found in command.found(paths):
         for each in found.everything() if command.has("R") else [found]:
-            command.ask(each, "PUT", op, **parameters(value, each))
+            command.ask(each, "PUT", op, **change(value, each))
 
 
 def truncate(command: Command) -> None:

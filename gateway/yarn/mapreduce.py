@@ -118,13 +118,11 @@ class MapReduceJob:
     # The job -------------------------------------------------------------------------------------
     def finished(self) -> Row:
         """``job`` of the history server."""
-        return {
-            "job": in_history(self.status, self.begun_ms) | self._attempt_counts() | self._own()
-        }
+        return {"job": in_history(self.status, self.begun_ms) | self._counts() | self._own()}
 
     def running(self) -> Row:
         """``job`` of the ApplicationMaster."""
-        return {"job": self.in_master() | self._attempt_counts() | self._own()}
+        return {"job": self.in_master() | self._counts() | self._own()}
 
     def in_master(self) -> Row:
         """A row of the ApplicationMaster's ``jobs``."""
@@ -151,9 +149,7 @@ class MapReduceJob:
         """``conf``: with what the job was submitted."""
         known = self.details.settings
         named = {name: known[ours] for name, ours in _SETTINGS.items() if known.get(ours)}
-        named |= {
-            name.removeprefix(GIVEN): text for name, text in known.items() if name.startswith(GIVEN)
-        }
+        named |= {n.removeprefix(GIVEN): v for n, v in known.items() if n.startswith(GIVEN)}
         named |= {name: known[ours] for name, ours in _AS_RUN.items() if known.get(ours)}
         named["mapreduce.job.maps"] = str(self.status.maps)
         named["mapreduce.job.reduces"] = str(self.status.reduces)
@@ -239,7 +235,7 @@ class MapReduceJob:
         rows = _rows(_of_attempt(self, task, attempt))
         return {"jobTaskAttemptCounters": named | {"taskAttemptCounterGroup": rows}}
 
-    def _attempt_counts(self) -> Row:
+    def _counts(self) -> Row:
         """Attempts by how they ended, and mean times; the tasks must be all of the job's."""
         row: Row = {"uberized": False, "acls": []}
         for kind, word in KINDS.items():

@@ -151,15 +151,12 @@ class Submission:
             figures = await self._stores.ask(GetJobDetails(job=job), JobDetails)
         except Refused:
             raise no_job from None
-        status = figures.status
+        status, copied = figures.status, ("name", "maps", "reduces", "waiting", "reason")
         answer = {
             "state": state_of(status),
             "mapProgress": figures.map_progress,
             "reduceProgress": figures.reduce_progress,
-            **{
-                key: getattr(status, key)
-                for key in ("name", "maps", "reduces", "waiting", "reason")
-            },
+            **{key: getattr(status, key) for key in copied},
             "counters": hadoop_counters(figures, self._scale),
             "failures": [
                 {
@@ -242,25 +239,23 @@ def _tags(body: Mapping[str, Any]) -> str:
 
 
 # Inputs: folders, patterns, what is hidden in them, and where the tasks of each file begin --------
-def _paths(
-    client: DfsClient, wanted: StreamingRequest, output: str, own: Sequence[str]
-) -> list[str]:
+def _paths(dfs: DfsClient, wanted: StreamingRequest, output: str, own: Sequence[str]) -> list[str]:
     """All input files; the output must not exist."""
-    if client.exists(output):
+    if dfs.exists(output):
         why = f"Output directory {wanted.output} already exists"
         raise RemoteError(403, "FileAlreadyExistsException", why)
     recursive = reads_recursively(wanted)
     found = [
         path
         for typed in wanted.input
-        for path in input_files(client, typed, wanted.user, own, recursive=recursive)
+        for path in input_files(dfs, typed, wanted.user, own, recursive=recursive)
     ]
     if not found:
         raise _invalid(f"{', '.join(wanted.input)}: no file in it: need at least one")
     for path in found:
         head = b""
         if ending_of(path):
-            head = b"".join(map(bytes, client.read(path, 0, PACKED_HEAD_BYTES)))
+            head = b"".join(map(bytes, dfs.read(path, 0, PACKED_HEAD_BYTES)))
         if fault := fault_of(path, head):
             raise _invalid(fault)  # no task could read it
     return found

@@ -144,13 +144,11 @@ class Tetris(OrderPolicy, TaskPolicy):
     # Order ---------------------------------------------------------------------------------------
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         jobs = list(self._fair.candidates(slot, None))
-        wanted = None if among is None else {job.id for job in among}
+        only = None if among is None else {job.id for job in among}
         first = ceil((1 - self._config.fairness) * len(jobs))
         self._free = self._sites.free()
         for group in (jobs[:first], jobs[first:]):
-            found = {
-                job.id: self._best(job, slot) for job in group if not wanted or job.id in wanted
-            }
+            found = {job.id: self._best(job, slot) for job in group if not only or job.id in only}
             self._found, scores = found, self._scores(group, found)
             fitting = [job for job in group if found.get(job.id) is not None]
             yield from sorted(fitting, key=lambda job: -scores[job.id])

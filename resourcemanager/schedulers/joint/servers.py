@@ -69,9 +69,7 @@ class TaskGraphs:
     def submitted(self, job: JobView) -> None:
         """Find the longest paths of a job, with what is known of it as it comes."""
         for stage in reversed(list(job.stages.values())):
-            after_s = [
-                self.remaining_s(each, self.equal_edge(stage, each)) for each in stage.readers
-            ]
+            after_s = [self.remaining_s(one, self.equal_edge(stage, one)) for one in stage.readers]
             self.longest_s[stage.id] = self.execution_s(stage) + max(after_s, default=0.0)
 
     def ended(self, job: JobView) -> None:
@@ -258,9 +256,8 @@ class Servers:
         left_s = np.maximum(self._ends_s - self._running * now_s, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             behind_s = (left_s + queued_s) / self._slots
-        first_s = np.where(
-            self._running < self._slots, 0.0, np.maximum(self._first_end_s - now_s, 0.0)
-        )
+        first_s = np.maximum(self._first_end_s - now_s, 0.0)
+        first_s[self._running < self._slots] = 0.0
         found: Floats = np.where(queued_s > 0, behind_s, first_s)
         found[self._slots == 0] = np.inf
         return found

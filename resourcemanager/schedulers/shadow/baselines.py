@@ -245,18 +245,16 @@ def prefer(maps: Sequence[int], both: Sequence[Sequence[int]], reduces: Sequence
     ``maps`` [racks] are all other outputs.  Begins with the first of each.
     """
     counts, chosen = list(maps), [0] * len(both)
-    for places in both:
-        counts[places[0]] += 1
+    for racks in both:
+        counts[racks[0]] += 1
     for _ in range(_ROUNDS_MAX):
         changed = False
-        for number, places in enumerate(both):
-            counts[places[chosen[number]]] -= 1
-            best = min(
-                range(len(places)), key=lambda at: _loads_with(counts, reduces, places[at], 1)
-            )
+        for number, racks in enumerate(both):
+            counts[racks[chosen[number]]] -= 1
+            best = min(range(len(racks)), key=lambda at: _loads_with(counts, reduces, racks[at], 1))
             changed |= best != chosen[number]
             chosen[number] = best
-            counts[places[best]] += 1
+            counts[racks[best]] += 1
         if not changed:
             break
     return chosen

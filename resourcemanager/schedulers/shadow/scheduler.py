@@ -230,7 +230,7 @@ class Shadow(Pairs):
         self._network = cluster.topology.derived(Network)
         #: when duplicates that were chosen late should end
         self._predicted_s: dict[AttemptId, float] = {}
-        #: figures: duplicates that replaced their original, taken outright; relative errors of times
+        #: figures: duplicates that replaced originals, taken outright; relative errors of times
         self._replaced, self._early, self._errors = 0, 0, list[float]()
 
     # Task duplication (4.2) ----------------------------------------------------------------------

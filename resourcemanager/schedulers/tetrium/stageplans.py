@@ -101,7 +101,7 @@ class JobPlan:
 
 def forward(solver: Solver, sites: Sites, maps: Stage, reduces: Stage) -> JobPlan | None:
     """The best maps, then the best reduces for their output; ``reduces`` has only its size."""
-    return _with_reduces(solver, sites, solver.place_maps(sites, maps), reduces)
+    return _add_reduces(solver, sites, solver.place_maps(sites, maps), reduces)
 
 
 def reverse(solver: Solver, sites: Sites, maps: Stage, reduces: Stage) -> JobPlan | None:
@@ -109,7 +109,7 @@ def reverse(solver: Solver, sites: Sites, maps: Stage, reduces: Stage) -> JobPla
     wanted = output_wanted(sites, reduces.size_bytes)
     if wanted is None:
         return None
-    return _with_reduces(solver, sites, solver.place_maps(sites, maps, wanted), reduces)
+    return _add_reduces(solver, sites, solver.place_maps(sites, maps, wanted), reduces)
 
 
 def best_job_plan(solver: Solver, sites: Sites, maps: Stage, reduces: Stage) -> JobPlan | None:
@@ -140,9 +140,7 @@ def output_wanted(sites: Sites, shuffle_bytes: float) -> Bounds | None:
     return Bounds(1.0 - least, most)
 
 
-def _with_reduces(
-    solver: Solver, sites: Sites, maps: Plan | None, reduces: Stage
-) -> JobPlan | None:
+def _add_reduces(solver: Solver, sites: Sites, maps: Plan | None, reduces: Stage) -> JobPlan | None:
     if maps is None:
         return None
     stage = replace(reduces, held_bytes=maps.shares * reduces.size_bytes)
