@@ -244,8 +244,7 @@ class Feed(Observer):
 class RunHistory:
     """The rows of a run, in the order in which they came, and its network's record.
 
-    Of a run with more rows than ``rows_max`` those of the oldest jobs that have ended are dropped,
-    and the page gets how many jobs these were.
+    Beyond ``rows_max`` the oldest ended jobs' rows are dropped; the page gets how many jobs' were.
     """
 
     def __init__(self, head: Mapping[str, Any], rows_max: int = ROWS_MAX) -> None:

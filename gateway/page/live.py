@@ -7,10 +7,10 @@ the events again, so that the ResourceManager has no work with the page, however
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import threading
+from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -50,11 +50,7 @@ class Live:
     """The thread that follows a cluster."""
 
     def __init__(
-        self,
-        folder: RunFolder,
-        config: ClusterConfig,
-        viewers: Viewers,
-        loop: asyncio.AbstractEventLoop,
+        self, folder: RunFolder, config: ClusterConfig, viewers: Viewers, loop: AbstractEventLoop
     ) -> None:
         self._folder = folder
         self._viewers = viewers

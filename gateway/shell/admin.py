@@ -1,7 +1,6 @@
 """``yarn application``, ``mapred job`` and ``hdfs dfsadmin``: jobs, and nodes of the block store.
 
-Jobs are listed, looked at and ended; of the nodes there is a report, in the words of Hadoop's
-DFSAdmin, and safe mode is entered and left.
+Jobs are listed and ended, nodes reported in the words of Hadoop's DFSAdmin, safe mode is set.
 """
 
 from __future__ import annotations

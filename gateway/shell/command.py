@@ -87,11 +87,7 @@ _ROWS: tuple[tuple[str, str, Entry], ...] = (
 OPTIONS = Accepted(
     "hadoop fs: options of its commands",
     "option of hadoop fs",
-    {
-        f"{command} {option}": entry
-        for option, commands, entry in _ROWS
-        for command in commands.split()
-    },
+    {f"{name} {option}": entry for option, names, entry in _ROWS for name in names.split()},
 )
 
 

@@ -1,8 +1,7 @@
 """A WebHDFS request: its path in the block store, its operation, its parameters.
 
-Names of operations and parameters may have any case, as clients rely on it.  An HDFS ignores
-parameters that it does not know; here they are refused, since most are a slip of the pen, but for
-what a client sends of its own accord.
+Names of operations and parameters may have any case, as clients rely on it.  Unknown parameters,
+which an HDFS ignores, are refused as slips of the pen, but for what clients send by themselves.
 
 Source: Hadoop 3.4.1's documentation of WebHDFS; what its Java client, HdfsCLI 2.7 and fsspec send.
 """

@@ -259,14 +259,11 @@ class MapReduceJob:
         }
 
     def _own(self) -> Row:
+        sizes = self.network_bytes
         return {
             "railyard": {
                 **own_figures(self.status),
-                "networkBytesMeanwhile": {
-                    name: self.network_bytes[way]
-                    for name, way in _WAYS.items()
-                    if way in self.network_bytes
-                },
+                "networkBytesMeanwhile": {n: sizes[way] for n, way in _WAYS.items() if way in sizes},
                 "stages": [stage_row(stage) for stage in self.details.stages],
             }
         }

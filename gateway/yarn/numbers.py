@@ -2,8 +2,7 @@
 
 All numbers come from one answer of the ResourceManager, so that they add up.  A slot is a container
 of one virtual core and ``SLOT_MB`` of memory, and a job is an application, whose master lives in
-the ResourceManager and takes no slot.  Figures that YARN does not have are under "railyard".
-Not here: requests.
+the ResourceManager and takes no slot.  What YARN lacks is under "railyard".  Not here: requests.
 
     j12        application_1795444939124_0012, job_1795444939124_0012
     j12.m3     task_1795444939124_0012_m_000003

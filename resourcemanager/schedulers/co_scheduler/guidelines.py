@@ -2,9 +2,8 @@
 
 Source: Co-scheduler (Li and Shen, IEEE/ACM Transactions on Networking, 2022), sections IV-C to
 IV-G: equations 3 to 10, on how many racks a job's input and its maps should be (IV-D), and the
-hybrid network as these formulas see it (II).  Guidelines are made when a job is submitted (IV-D.1
-and 2), its maps' R_map again as maps end, its reduces' best schedule when all that they read is
-done (IV-E.2, IV-F, ``reduceschedule``).
+hybrid network as these formulas see it (II).  Guidelines are made when a job comes (IV-D.1 and 2),
+R_map again as maps end, reduces' best schedule once their sources are done (``reduceschedule``).
 
 The network's figures (T_e, delta, W, both bandwidths) are the topology's; without [ocs] no shuffle
 is large enough for circuits.  R_map is the number of racks that run maps, R_red of those that run

@@ -76,8 +76,7 @@ UNKNOWN_S = 1e12
 class ReleaseTimes:
     """T_R of all racks, at one moment.
 
-    ``release_s[r, d - 1]`` is in how many seconds rack r has d slots free.  It ascends in each row;
-    infinite = the rack has fewer slots.
+    ``release_s[r, d - 1]``: in how many seconds rack r has d slots free, inf = never; rows ascend.
     """
 
     def __init__(self, release_s: Floats) -> None:
@@ -326,8 +325,7 @@ def explore_schedule(
 ) -> RackChoice | None:
     """Lines 1 to 13; None if the schedule does not fit.
 
-    O(R_red x racks) in the worst case, as the paper has it; but equal numbers in D, of which there
-    are two at most, take the first racks of one list.
+    O(R_red x racks) at worst, as in the paper; equal numbers in D take the first racks of one list.
     """
     chosen: dict[int, None] = {}
     t_max = 0.0

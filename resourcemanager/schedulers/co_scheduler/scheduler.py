@@ -321,8 +321,7 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
         ready_s = self.guidelines.ready_s(stage)
         if latest_s < ready_s < UNKNOWN_S:
             return now_s  # its racks have no slot before waiting has cost more than it saves
-        # Its racks' slots may be held for longer than it would wait: that is no reason to give up
-        # as long as it is known when they come free.
+        # Slots may be held for longer than it would wait: it waits if it is known until when.
         if (stage.reads or refusal is not None) and now_s < ready_s < UNKNOWN_S:
             since_s = ready_s
         # It looks again meanwhile, as circuits save less once other jobs have ended.

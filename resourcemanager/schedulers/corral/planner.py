@@ -2,8 +2,7 @@
 
 Source: Corral, section 3.1; section 4.1, the problem; 4.2, its heuristics: the provisioning phase
 (how many racks each job gets) tries allocations, the prioritization phase (which ones, and from
-when; Fig. 4) costs each; appendix A, bounds of any plan's cost.  The response functions with their
-penalty for imbalance are ``latency``.
+when; Fig. 4) costs each; appendix A, bounds of any plan's cost.  Response functions: ``latency``.
 
 ``quick_provisioning`` finds the best of the paper's allocations without trying all of them: bounds
 say which can't be better than one that was tried.  Two things make it quick:
@@ -530,10 +529,7 @@ def problem_of(
         + imbalance_s(job, racks, cluster, options.imbalance)
         for job in jobs
     ]
-    arrive_s = [0.0 if scenario == "batch" else job.arrive_s for job in jobs]
+    come_s = np.array([0.0 if scenario == "batch" else job.arrive_s for job in jobs])
     return Problem(
-        scenario=scenario,
-        lengths_s=np.array(lengths_s),
-        arrive_s=np.array(arrive_s),
-        busy_until_s=busy_s,
+        scenario=scenario, lengths_s=np.array(lengths_s), arrive_s=come_s, busy_until_s=busy_s
     )

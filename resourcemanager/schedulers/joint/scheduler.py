@@ -5,8 +5,7 @@ Source: Yang et al., "Joint Scheduling of Tasks and Network Flows in Big Data Cl
 controller (IV-A), and the controller (IV-C): Algorithm 1, scheduling that a completed task triggers
 (IV-C.1), Algorithm 2, what is done with bandwidth that a flow has released (IV-C.5), and the flows'
 priorities: first those of the job that began first, then those with the longest path to the end of
-their job.  A task that has to wait for data from elsewhere gets a reservation, so that its data is
-sent to its server before it has a slot.
+their job.  A task that waits for data gets a reservation, so that this comes before it has a slot.
 
 Edges from one stage to another are alike, so Algorithm 1 is gone through once for all tasks of a
 stage that reads the completed task's.  Its lines 3 to 6 are the network's: the flow to a task that
@@ -449,8 +448,7 @@ class Joint(LocalSchedulers, FlowPolicy):
 
     def _that_may_gain(self) -> list[VirtualFlow]:
         """Virtual flows that could start elsewhere sooner if they had nothing to send, in order."""
-        # Of very many virtual flows few are looked at one by one: those that wait for longer than
-        # the best server takes that can be reached.
+        # Of very many few are considered one by one: those that wait longer than the best server.
         now_s, servers = self.cluster.now_s, self.servers
         bounds = {each: self._best_elsewhere_s(each) for each in self.flows.virtual_execution_s}
         if not bounds:

@@ -216,12 +216,7 @@ class EarliestStart:
         return _first(self._servers.starts_s(0.0, now_s, execution_s), usable, ())
 
     def of_one(
-        self,
-        at: Sequence[int],
-        size_bytes: float,
-        usable: Bools,
-        now_s: float,
-        execution_s: float = 0.0,
+        self, at: Sequence[int], size_bytes: float, usable: Bools, now_s: float, execution_s: float
     ) -> Start | None:
         """Equation (7): for a task whose only predecessor has ended.
 

@@ -5,8 +5,7 @@ Source: Wu et al., IEEE Transactions on Big Data 2019.
 ``even`` (6.1 and Fig. 12) "simply distributes the same number of tasks to different racks without
 considering data locality".  Left open there, chosen here: maps are dealt to the racks in which the
 job may have slots, one by one, and start in the order of their numbers.  A job that is offered no
-slot in a rack that is to have more waits for a while, then takes any.  Reduces are as under Shadow,
-so that the two differ in maps only.
+slot in a rack that is to have more waits for a while, then takes any.  Reduces are as under Shadow.
 
 ``kmn`` is Venkataraman et al., "The Power of Choice in Data-Aware Cluster Scheduling", OSDI 2014,
 as Shadow's authors describe and compare with it (2.2 and 6.3): a few more maps than are needed, and
@@ -121,13 +120,9 @@ class Kmn(Pairs, TaskPolicy):
     part_settings = (Speculation, RoundRobinReduces)
 
     def __init__(
-        self,
-        config: KmnConfig,
-        cluster: ClusterView,
-        speculation: SpeculationConfig,
-        waits: DelayConfig,
+        self, config: KmnConfig, cluster: ClusterView, copies: SpeculationConfig, waits: DelayConfig
     ) -> None:
-        super().__init__(config, cluster, speculation)
+        super().__init__(config, cluster, copies)
         self._extra = config.extra
         self._tasks = RoundRobinReduces(waits, cluster)
         self.parts = (*self.parts, self._tasks)

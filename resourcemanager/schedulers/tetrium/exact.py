@@ -81,8 +81,7 @@ def local_share(
 ) -> tuple[float, float, float]:
     """The largest share of all bytes that can be read where it lies, at T and w = ``load``.
 
-    With it, by how much it grows per second of T and per unit of w.  ``order``: the sites,
-    that with the largest ``LOCAL`` first.
+    With it, its growth per second of T and per unit of w.  ``order``: sites by falling ``LOCAL``.
     """
     low, high, falls, rises = bounds
     left, value = 1.0, 0.0

@@ -1,9 +1,8 @@
 """Both problems as linear programs, line by line as the paper has them; solved by HiGHS.
 
 The oracle of ``exact``, and the solver that the paper uses (it calls Gurobi): n * n variables for
-maps, n for reduces.  Importing this loads SciPy.
-
-A second program with the same time finds the plan with the least bytes between sites.
+maps, n for reduces.  A second program with the same time finds the plan with the least bytes
+between sites.  Importing this loads SciPy.
 """
 
 from __future__ import annotations
