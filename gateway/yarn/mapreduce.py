@@ -263,7 +263,7 @@ class MapReduceJob:
         return {
             "railyard": {
                 **own_figures(self.status),
-                "networkBytesMeanwhile": {n: sizes[way] for n, way in _WAYS.items() if way in sizes},
+                "networkBytesMeanwhile": {n: sizes[w] for n, w in _WAYS.items() if w in sizes},
                 "stages": [stage_row(stage) for stage in self.details.stages],
             }
         }

@@ -97,11 +97,7 @@ class JointConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 # The job dispatcher (IV-B) -----------------------------------------------------------------------
 class Dispatcher:
-    """The job queue: Highest Response Ratio Next.
-
-    ``running_max``: jobs in execution at one time; ``wait_max_s``: for how long the least loaded
-    server may let a task wait.  None: any number, however long.
-    """
+    """The job queue, Highest Response Ratio Next; its limits are as in ``JointConfig``."""
 
     def __init__(self, running_max: int | None, wait_max_s: float | None = None) -> None:
         self._running_max = running_max
@@ -114,10 +110,7 @@ class Dispatcher:
         self._waiting[job.id] = job, work_s
 
     def next(self, now_s: float, least_wait_s: Callable[[], float]) -> JobView | None:
-        """Deliver the job with the highest priority; None if there is none or no room for it.
-
-        ``least_wait_s``: tells how long the least loaded server would let a task wait.
-        """
+        """Deliver the job with the highest priority; None if there is none or no room for it."""
         full = self._running_max is not None and len(self.running) >= self._running_max
         if not self._waiting or full:
             return None
