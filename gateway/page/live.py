@@ -54,7 +54,7 @@ class Live:
     ) -> None:
         self._folder = folder
         self._viewers = viewers
-        self._loop = loop
+        self._on_loop = loop.call_soon_threadsafe
         self._tail = EventTail(folder.jobs / "events.jsonl", config)
         self._trouble = Trouble(folder.supervisor_events)
         self._times = 0  #: that trouble was looked for
@@ -102,9 +102,6 @@ class Live:
         if kind not in self._unanswered:
             self._unanswered.add(kind)
             link.request(question, kind, answered)
-
-    def _on_loop(self, call: Callable[..., object], *arguments: object) -> None:
-        self._loop.call_soon_threadsafe(call, *arguments)
 
     def _publish(self, take: Callable[..., list[bytes]], *arguments: object) -> None:
         """Have the history take something, and send the rows that it makes of it."""

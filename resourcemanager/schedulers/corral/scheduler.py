@@ -92,10 +92,7 @@ class CurrentPlan:
         self._plan([predicted_profile(job, self._compute, now_s) for job in coming], now_s)
 
     def slots_changed(self, slots: float) -> None:
-        """Machines have so many slots each, in the mean: for all that is planned from now on.
-
-        The jobs that have not come are planned again when the next one does.
-        """
+        """Machines have so many slots in the mean; the next job to come has others planned anew."""
         if self._cluster is not None and not self._options.slots:
             self._cluster = replace(self._cluster, slots=slots)
             self._stale = True
