@@ -5,7 +5,8 @@ Source: Wu et al., IEEE Transactions on Big Data 2019.
 ``even`` (6.1 and Fig. 12) "simply distributes the same number of tasks to different racks without
 considering data locality".  Left open there, chosen here: maps are dealt to the racks in which the
 job may have slots, one by one, and start in the order of their numbers.  A job that is offered no
-slot in a rack that is to have more waits for a while, then takes any.  Reduces are as under Shadow.
+slot in a rack that is to have more waits for a while, then takes any.  Reduces are as under Shadow,
+so that the two differ in maps only.
 
 ``kmn`` is Venkataraman et al., "The Power of Choice in Data-Aware Cluster Scheduling", OSDI 2014,
 as Shadow's authors describe and compare with it (2.2 and 6.3): a few more maps than are needed, and
