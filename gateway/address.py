@@ -24,16 +24,12 @@ class Known(NamedTuple):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens at an address of this machine; port 0 is any.
-
-    ``UsageError`` if it is taken, or not this machine's.
-    """
+    """A listening socket (port 0: any); ``UsageError`` if it is taken, or not this machine's."""
     try:
         return listen_at(host, port)
     except OSError as error:
-        why = (
-            error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
-        )
+        is_name = isinstance(error, socket.gaierror)
+        why = error.strerror if is_name else os.strerror(error.errno or 0)
         right = "need auto, or an address of this machine with a port that is free"
         raise UsageError(f"--http {in_url(host)}:{port}: {why}: {right}") from None
 

@@ -68,7 +68,7 @@ class Server:
     ) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
-        self._stores = Stores(folder, config)
+        self._stores = stores = Stores(folder, config)
         head = head_of(config, live=True, begun_ms=int(folder.made_s * 1000))
         viewers = Viewers(RunHistory(head))
         self._live = Live(folder, config, viewers, self._loop)
@@ -76,7 +76,6 @@ class Server:
         others = CrossOrigin(config.http_origins)
         app = web.Application(middlewares=[guard(access, PAGES, others)])
         app.on_response_prepare.extend((_sign, others.sign))
-        stores = self._stores
         for part in (
             WebHdfs(stores, folder, config, access.tokens),
             Submission(stores, folder, config),
@@ -112,10 +111,8 @@ async def _sign(_: web.Request, response: web.StreamResponse) -> None:
 def write_client_files(folder: Path, url: str, access: Access) -> None:
     """Write the files by which Hadoop's clients find the gateway to a folder, which is made.
 
-    They are for HADOOP_CONF_DIR and HDFSCLI_CONFIG: core-, yarn- and mapred-site.xml, hdfscli.cfg.
-
-    Where a token is needed, HdfsCLI has a delegation token, and the command ``hadoop`` reads the
-    file ``token``.  Only their owner can read these files.
+    They are for HADOOP_CONF_DIR and HDFSCLI_CONFIG; only their owner can read them.  Where a token
+    is needed, HdfsCLI has a delegation token, and the command ``hadoop`` reads the file ``token``.
     """
     folder.mkdir(exist_ok=True)
     address = url.removeprefix("http://")

@@ -3,8 +3,7 @@
 A client waits for its answers, so it has a thread, which makes its calls.  Clients that nobody has
 needed for a while are closed, and freed memory is returned: what requests take lies scattered over
 the arenas of many threads, so that otherwise each burst would leave some more.  A file's bytes
-never lie here whole: they go from a thread straight to the client's socket, and come to it in
-pieces of which few are held.
+never lie here whole: they go from a thread to the client's socket, and come in pieces, few at once.
 """
 
 from __future__ import annotations
@@ -49,8 +48,7 @@ _KEPT = 2
 _TRIMMED_BYTES = 64 * 2**20
 #: Of all clients together: 32 of them, each with links to 60 racks, and what watches these links.
 _SOCKETS_MAX = 8192
-#: Bytes of a file that are held while it is written (one block if that is larger): with the rest
-#: of the process below 100 MB.
+#: Bytes held of a file that is written, at least a block: the process stays below 100 MB.
 _HELD_BYTES = 16 * 2**20
 #: Bytes of a body are handed over in pieces of this size: what a transfer sends as one message.
 PIECE_BYTES = 2**20
@@ -59,10 +57,7 @@ _PIECES_MAX = 4
 
 
 class Stores:
-    """Lends a client to each request, and makes more as they are needed.
-
-    The one that was used last is lent first, so that those that are not needed fall idle.
-    """
+    """Lends each request the client that was used last, or a new one, so that others fall idle."""
 
     def __init__(self, folder: RunFolder, config: ClusterConfig) -> None:
         self._folder = folder
@@ -164,8 +159,7 @@ class Store:
     ) -> T:
         """Run ``write(client, pieces of the body)`` in a thread; the body is never held whole.
 
-        Raises what the connection raises if the sender goes away; ``write`` gets that, too, and
-        leaves nothing.
+        Raises, as ``write`` does, what the connection raises if the sender disconnects.
         """
         upload = Upload(body, self._transport.reactor)
 

@@ -18,6 +18,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterable
+from http import HTTPStatus
 from ipaddress import ip_address
 
 from aiohttp import StreamReader, web
@@ -78,9 +79,8 @@ async def answer(runner: web.AppRunner, sockets: Iterable[socket.socket]) -> lis
 class Connection(web.RequestHandler):
     """A client's connection.
 
-    Bytes above 0x7F in a request's first line are escaped, which aiohttp's parser wants: Hadoop's
-    Java client sends UTF-8 as it is.  Not so in requests that come before the answer to an earlier
-    one: no client of ours does that.
+    Bytes above 0x7F in a request's first line are escaped, as aiohttp's parser wants it: Hadoop's
+    Java client sends UTF-8 as it is.  Not so in requests sent before an earlier one is answered.
     """
 
     _warned_s = float("-inf")  #: when the log had the latest line about connections too many
@@ -152,19 +152,16 @@ def _warn_once(why: str) -> None:
     log.warning("whose processes connect is not known: %s", why)
 
 
-def _answer(line: str, error: RemoteError) -> bytes:
-    body = json.dumps(error.as_json()).encode()
-    head = f"HTTP/1.1 {line}\r\nContent-Type: application/json; charset=utf-8\r\n"
+def _answer(error: RemoteError) -> bytes:
+    body, line = json.dumps(error.as_json()).encode(), HTTPStatus(error.status).phrase
+    head = f"HTTP/1.1 {error.status} {line}\r\nContent-Type: application/json; charset=utf-8\r\n"
     return f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
 
 
 _TOO_MANY = _answer(
-    "503 Service Unavailable",
-    RemoteError(503, "RetriableException", "there are too many connections: try again later"),
+    RemoteError(503, "RetriableException", "there are too many connections: try again later")
 )
-_NOT_YOURS = _answer(
-    "403 Forbidden", RemoteError(403, "AccessControlException", "the cluster is another user's")
-)
+_NOT_YOURS = _answer(RemoteError(403, "AccessControlException", "the cluster is another user's"))
 
 
 # Whose process is at the other end ---------------------------------------------------------------

@@ -1,8 +1,7 @@
 """The rows of a run as the page gets them: made of its events, bounded, and read from logs.
 
-Those of attempts and jobs come from a core's events and commands, and its policies' answers: from
-its ``Feed``.  Those of the network come from the records of links and circuits.  Not here: who is
-sent them (``viewers``).
+Those of attempts and jobs come from a core's events, commands and policies' answers (``Feed``),
+those of the network from the records of links and circuits.  Not here: to whom they are sent.
 
 A row is a list: when, its kind, and what belongs to that kind.
 
@@ -75,8 +74,7 @@ PHASES = {"start": "t", "read": "r", "shuffle": "f", "compute": "c", "sort, writ
 _OUTCOMES = {"lost with its node": "failed", "given up": "killed"}
 _WHY_LETTERS_MAX = 300
 _encoded = msgspec.json.encode
-#: Rows that the page of a run that goes on gets; with more it would be slow, as with more of one
-#: that has ended.
+#: Rows that a page gets, of a run that goes on and of one that has ended; more would be slow.
 ROWS_MAX = 100_000
 RECORDED_ROWS_MAX = 500_000
 #: Rows that are sent together.
@@ -104,9 +102,7 @@ def head_of(config: ClusterConfig, **more: Any) -> dict[str, Any]:
         "scale": topology.scale,
         "racks": [rack.id for rack in topology.rack_list()],
         "slots": topology.slots,
-        "capacities": {
-            name: rate if math.isfinite(rate) else None for name, rate in capacities.items()
-        },
+        "capacities": or_none(capacities),
         **more,
     }
 
@@ -248,8 +244,7 @@ class Feed(Observer):
 class RunHistory:
     """The rows of a run, in the order in which they came, and its network's record.
 
-    Of a run with more rows than ``rows_max`` those of the oldest jobs that have ended are dropped,
-    and the page gets how many jobs these were.
+    Beyond ``rows_max`` the oldest ended jobs' rows are dropped; the page gets how many jobs' were.
     """
 
     def __init__(self, head: Mapping[str, Any], rows_max: int = ROWS_MAX) -> None:
@@ -283,10 +278,7 @@ class RunHistory:
     def take_links(
         self, at_s: float, totals: Mapping[str, int], now_bytes_per_s: Mapping[str, float]
     ) -> list[bytes]:
-        """Add what each link had carried by a time; returns the row that is sent, if any.
-
-        ``now_bytes_per_s``: see ``LinkLog.take``.
-        """
+        """Add what ``LinkLog.take`` does; returns the row that is sent, if any."""
         self._links.take(at_s, dict(totals), now_bytes_per_s)
         changed = {name: n for name, n in totals.items() if n != self._totals.get(name, 0)}
         self._totals |= changed
@@ -398,8 +390,7 @@ class EventTail:
 def recorded(events: Path, network: Path, **head: Any) -> RunHistory:
     """All that the page needs of a run; ``head`` goes into what it says of the run as a whole.
 
-    ``network``: the record of its network, if it is there.  Raises ``UsageError`` for files that
-    are not what they should be.
+    ``network``: the record of its network, if it is there.  ``UsageError`` for malformed files.
     """
     config, logged = read_log(events)
     every = list(logged)

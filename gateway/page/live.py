@@ -7,10 +7,10 @@ the events again, so that the ResourceManager has no work with the page, however
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import threading
+from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -41,8 +41,7 @@ _NAMENODE = "namenode"
 _LOG_PERIOD_S = 0.25
 _NETWORK_PERIOD_S = 1.0
 _TROUBLE_PERIOD_S = 1.0
-#: The NameNode counts its blocks for its answer, so it is asked only every so many times, unless it
-#: was started again.
+#: The NameNode counts its blocks to answer, so it is asked rarely, unless it was started again.
 _TIMES_A_QUESTION = 5
 _CLOCK_PERIOD_S = 30.0
 
@@ -51,15 +50,11 @@ class Live:
     """The thread that follows a cluster."""
 
     def __init__(
-        self,
-        folder: RunFolder,
-        config: ClusterConfig,
-        viewers: Viewers,
-        loop: asyncio.AbstractEventLoop,
+        self, folder: RunFolder, config: ClusterConfig, viewers: Viewers, loop: AbstractEventLoop
     ) -> None:
         self._folder = folder
         self._viewers = viewers
-        self._loop = loop
+        self._on_loop = loop.call_soon_threadsafe
         self._tail = EventTail(folder.jobs / "events.jsonl", config)
         self._trouble = Trouble(folder.supervisor_events)
         self._times = 0  #: that trouble was looked for
@@ -74,7 +69,6 @@ class Live:
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and wait for that."""
         self._stopping = True
         os.eventfd_write(self._wake, 1)
         self._thread.join()
@@ -108,9 +102,6 @@ class Live:
         if kind not in self._unanswered:
             self._unanswered.add(kind)
             link.request(question, kind, answered)
-
-    def _on_loop(self, call: Callable[..., object], *arguments: object) -> None:
-        self._loop.call_soon_threadsafe(call, *arguments)
 
     def _publish(self, take: Callable[..., list[bytes]], *arguments: object) -> None:
         """Have the history take something, and send the rows that it makes of it."""

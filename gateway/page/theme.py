@@ -20,7 +20,6 @@ _HEAT_STEPS = 9
 class Theme:
     """Colours for one background."""
 
-    name: str
     ground: str
     ink: str
     muted: str  #: axes, less important words
@@ -39,7 +38,6 @@ def _palette(colours: str) -> tuple[str, ...]:
 
 #: How far colours are apart with each kind of colour vision is in tests/report/test_pictures.py.
 LIGHT = Theme(
-    name="light",
     ground="#ffffff",
     ink="#1c2230",
     muted="#667085",
@@ -51,7 +49,6 @@ LIGHT = Theme(
     heat=("#f5f7fa", "#bcd9ef", "#5aa5d6", "#1867a8", "#0b3564"),
 )
 DARK = Theme(
-    name="dark",
     ground="#151a23",
     ink="#e8ebf1",
     muted="#98a2b3",
@@ -77,9 +74,8 @@ def css_variables() -> str:
 
 def _variables(theme: Theme) -> str:
     named = {name: getattr(theme, name) for name in ("ground", "ink", "muted", "line", "soft")}
-    named |= {f"s{number}": colour for number, colour in enumerate(theme.colours)}
-    named |= {f"j{number}": colour for number, colour in enumerate(theme.jobs)}
-    named |= {f"h{number}": colour for number, colour in enumerate(_steps(theme.heat))}
+    for kind, colours in (("s", theme.colours), ("j", theme.jobs), ("h", _steps(theme.heat))):
+        named |= {f"{kind}{number}": colour for number, colour in enumerate(colours)}
     named |= dict(zip(("near", "between", "far"), theme.places, strict=True))
     return " ".join(f"--{name}: {colour};" for name, colour in named.items())
 
@@ -93,7 +89,6 @@ def _steps(heat: Sequence[str]) -> list[str]:
 
 
 # Style sheets and scripts -------------------------------------------------------------------------
-_BROWSER = Path(__file__).parent / "browser"
 #: What the live page is made of besides, the last of which begins.
 LIVE_PARTS = (
     *("asking.js", "model.js", "matrix.js", "jobtable.js"),
@@ -123,4 +118,4 @@ def live_page() -> str:
 
 
 def _read(name: str) -> str:
-    return (_BROWSER / name).read_text(encoding="utf-8")
+    return (Path(__file__).parent / "browser" / name).read_text(encoding="utf-8")

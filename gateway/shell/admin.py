@@ -1,7 +1,6 @@
 """``yarn application``, ``mapred job`` and ``hdfs dfsadmin``: jobs, and nodes of the block store.
 
-Jobs are listed, looked at and ended; of the nodes there is a report, in the words of Hadoop's
-DFSAdmin, and safe mode is entered and left.
+Jobs are listed and ended, nodes reported in the words of Hadoop's DFSAdmin, safe mode is set.
 """
 
 from __future__ import annotations
@@ -269,9 +268,8 @@ def _safe_mode(action: str, web: Web) -> int:
     if action not in ("get", "enter", "leave", "wait", "forceexit"):
         print(f"Usage: hdfs dfsadmin {_SAFE_MODE}", file=sys.stderr)
         return 0  # as Hadoop does
-    verb, body = (
-        ("GET", None) if action in ("get", "wait") else ("PUT", {"safeMode": action == "enter"})
-    )
+    body = None if action in ("get", "wait") else {"safeMode": action == "enter"}
+    verb = "GET" if body is None else "PUT"
     while (is_on := web.own(verb, "/storage/safemode", body)["safeMode"]) and action == "wait":
         time.sleep(_ASK_EVERY_S)
     print(f"Safe mode is {'ON' if is_on else 'OFF'}")

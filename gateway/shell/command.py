@@ -87,11 +87,7 @@ _ROWS: tuple[tuple[str, str, Entry], ...] = (
 OPTIONS = Accepted(
     "hadoop fs: options of its commands",
     "option of hadoop fs",
-    {
-        f"{command} {option}": entry
-        for option, commands, entry in _ROWS
-        for command in commands.split()
-    },
+    {f"{name} {option}": entry for option, names, entry in _ROWS for name in names.split()},
 )
 
 
@@ -152,7 +148,6 @@ class Command:
 
     # Paths ---------------------------------------------------------------------------------------
     def path(self, typed: str) -> str:
-        """Where a typed path is."""
         return absolute(typed, self.web.user, self.web.address)
 
     def at(self, typed: str) -> Found:

@@ -271,8 +271,7 @@ def merged(files: Iterable[Path]) -> dict[str, str]:
 def expanded(properties: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
     """The properties with ${NAME} replaced: by another one, or by what is ``known`` otherwise.
 
-    As in Hadoop, a name that nobody knows stays as it is, and one within another's value is
-    replaced, too, some times over.
+    As in Hadoop, an unknown name stays as it is, and one within another's value is replaced, too.
     """
 
     def value_of(match: re.Match[str]) -> str:

@@ -105,10 +105,7 @@ class Shipped(NamedTuple):
 
 
 class JarOptions:
-    """What was typed: the request but for its files, and the files.
-
-    ``generic`` takes Hadoop's generic options, which may stand anywhere.
-    """
+    """What was typed: the request, its files, and generic options, which may stand anywhere."""
 
     def __init__(self, arguments: list[str], generic: Generic | None = None) -> None:
         self.request: dict[str, Any] = {}
@@ -179,17 +176,15 @@ def check_programs(options: JarOptions) -> None:
             words = command_words(options.request.get(_ONE[option], ""))
         except ValueError:
             continue  # the gateway says what is wrong
-        if words:
-            _check_program(option, words[0], shipped)
-            for script in _scripts(words):
-                _check_file(option, script, shipped)
-
-
-def _check_program(option: str, word: str, shipped: Mapping[str, Shipped]) -> None:
-    if word in shipped or word.removeprefix("./") in shipped:
-        _check_first_line(option, shipped[word.removeprefix("./")])
-    elif "/" in word or not shutil.which(word):
-        _check_file(option, word, shipped)
+        if not words:
+            continue
+        program = shipped.get(words[0].removeprefix("./"))
+        if program is not None:
+            _check_first_line(option, program)
+        elif "/" in words[0] or not shutil.which(words[0]):
+            _check_file(option, words[0], shipped)
+        for script in _scripts(words):
+            _check_file(option, script, shipped)
 
 
 def _check_file(option: str, word: str, shipped: Mapping[str, Shipped]) -> None:

@@ -175,9 +175,8 @@ def count(command: Command) -> None:
 
 def df(command: Command) -> None:
     """-df [-h] [PATH ...]: how full the block store is, and the disk that it is on"""
-    command.arguments = command.arguments or ["/"]
     rows = [("Filesystem", "Size", "Used", "Available", "Use%")]
-    for found in command.found(command.arguments):
+    for found in command.found(command.arguments or ["/"]):
         answer = command.web.ask("GET", found.path, "GETSTATUS")["FsStatus"]
         sizes = [size(answer[key], command.has("h")) for key in ("capacity", "used", "remaining")]
         share = f"{100 * answer['used'] // max(1, answer['capacity'])}%"
@@ -273,7 +272,6 @@ def getfacl(command: Command) -> None:
 _NAME = r"[-_./@a-zA-Z0-9]+"
 _OWNER = re.compile(rf"({_NAME})?(?::({_NAME})?)?")
 _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
-_GROUP = re.compile(_NAME)
 _CLAUSE = r"[ugoa]*[-+=][rwxXt]+"
 #: What ``new_mode`` understands.
 MODE = re.compile(rf"[01]?[0-7]{{1,3}}|{_CLAUSE}(?:,{_CLAUSE})*", re.ASCII)
@@ -416,18 +414,16 @@ def chgrp(command: Command) -> None:
     """-chgrp [-R] GROUP PATH ..."""
     command.need(2)
     group = command.arguments[0]
-    if not _GROUP.fullmatch(group):
+    if not re.fullmatch(_NAME, group):
         raise Misused(f"'{group}' does not match expected pattern for group")
     _attribute(command, "SETOWNER", lambda _, __: {"group": group})
 
 
-def _attribute(
-    command: Command, op: str, parameters: Callable[[str, Found], dict[str, Any]]
-) -> None:
+def _attribute(command: Command, op: str, change: Callable[[str, Found], dict[str, Any]]) -> None:
     value, *paths = command.arguments
     for found in command.found(paths):
         for each in found.everything() if command.has("R") else [found]:
-            command.ask(each, "PUT", op, **parameters(value, each))
+            command.ask(each, "PUT", op, **change(value, each))
 
 
 def truncate(command: Command) -> None:

@@ -1,8 +1,7 @@
 """Commands of ``hadoop fs`` that read files, and that make, copy and move them.
 
 Files and folders are copied between two kinds of places, this machine's and the block store's, by
-the same walk.  What is wrong with a destination is printed before the sources are asked for, as in
-Hadoop's shell.
+the same walk.  As in Hadoop's shell, a wrong destination is reported before sources are read.
 """
 
 from __future__ import annotations

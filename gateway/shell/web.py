@@ -27,10 +27,7 @@ class NoGateway(Exception):
 
 
 class Web:
-    """A connection to the gateway, kept for all requests of a command.
-
-    ``token`` is what it wants to be shown, if anything.
-    """
+    """A connection to the gateway for all requests of a command; ``token``: what it has to show."""
 
     def __init__(self, address: str, user: str, token: str = "") -> None:
         self.address = address

@@ -274,9 +274,8 @@ def file_checksum(pieces: Iterable[memoryview], block_bytes: int) -> dict[str, A
     """The checksum of a file as HDFS has it: MD5-of-MD5s-of-CRC32Cs.
 
     A CRC32C for each 512 bytes, an MD5 over those of each block, and an MD5 over these, for which
-    HDFS takes a buffer of 32, 64, 128 ... bytes with zeros at its end.  Two clusters with blocks of
-    the same length have the same checksum of the same bytes.  ``bytes`` are in hex, with 4 zero
-    bytes at the end.
+    HDFS takes a buffer of 32, 64, 128 ... bytes with zeros at its end.  Clusters with blocks of one
+    length agree on the checksum of a file.  ``bytes`` are in hex, with 4 zero bytes at the end.
     """
     blocks: list[bytes] = []  # the MD5 of each
     block, missing = _md5(), block_bytes  # of this block: bytes until it ends

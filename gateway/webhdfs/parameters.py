@@ -1,11 +1,9 @@
 """A WebHDFS request: its path in the block store, its operation, its parameters.
 
-Names of operations and parameters may have any case, as clients rely on it.  An HDFS ignores
-parameters that it does not know; here they are refused, since most are a slip of the pen, but for
-what a client sends of its own accord.
+Names of operations and parameters may have any case, as clients rely on it.  Unknown parameters,
+which an HDFS ignores, are refused as slips of the pen, but for what clients send by themselves.
 
-Source: Apache Hadoop 3.4's documentation of WebHDFS, and what HdfsCLI 2.7, fsspec and Hadoop's Java
-client 3.4.1 send.
+Source: Hadoop 3.4.1's documentation of WebHDFS; what its Java client, HdfsCLI 2.7 and fsspec send.
 """
 
 from __future__ import annotations
@@ -167,7 +165,6 @@ class Call:
     def whole(
         self, name: str, default: int | None = None, least: int = 0, most: int = _WHOLE_MAX
     ) -> int | None:
-        """A whole number."""
         value = self.text(name)
         if value is None or value == "null":
             return default

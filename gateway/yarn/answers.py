@@ -217,8 +217,7 @@ def passing(
 ) -> list[Row]:
     """The rows that pass all filters, at most ``limit``.
 
-    ``fields``: of which the value must be one of those given.  ``times``: {prefix of parameters
-    that end in Begin and End: field}.
+    ``fields``: with one of the values given.  ``times``: {prefix of Begin and End: field}.
     """
     left = list(rows)
     for name, (field, values) in known.items():

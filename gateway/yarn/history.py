@@ -4,8 +4,7 @@ The first is the history server, which knows of jobs that have ended; the second
 ApplicationMaster of one job, which answers here after its end, too.  Answers are made in a thread:
 of 5,000 tasks that takes a tenth of a second.  Not here: what they say (``mapreduce``).
 
-Source: Apache Hadoop's documentation of the MapReduce history server's and ApplicationMaster's REST
-interfaces.
+Source: Apache Hadoop's documentation of the history server's and ApplicationMaster's interfaces.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from railyard.cluster.messaging.wire import Message
 from railyard.cluster.runfolder import RunFolder
 from railyard.gateway.http.answers import RemoteError
 from railyard.gateway.stores import M, Store, Stores
-from railyard.gateway.yarn.answers import answering, bad, listed, not_found, passing
+from railyard.gateway.yarn.answers import answering, bad, listed, not_found, only, passing
 from railyard.gateway.yarn.mapreduce import MapReduceJob, in_history
 from railyard.gateway.yarn.numbers import Numbers, Row, job_id, job_named, versions
 from railyard.resourcemanager.process.messages import (
@@ -104,14 +103,10 @@ class HistoryRest:
 
     async def _master_info(self, request: web.Request) -> Row:
         status = await self._stores.ask(GetClusterStatus(), ClusterStatus)
-        numbers = Numbers(status, self._begun_ms)
-        for job in status.jobs:
-            if numbers.app_id(job) == request.match_info["app"]:
-                app = numbers.app(job)
-                info = {"appId": app["id"], "startedOn": app["startedTime"]}
-                info |= {name: app[name] for name in ("name", "user", "elapsedTime")}
-                return {"info": info}
-        raise _no_app(request)
+        apps = map(Numbers(status, self._begun_ms).app, status.jobs)
+        app = only("app", request, apps, "id", "app with id: {} not found")["app"]
+        info = {"appId": app["id"], "startedOn": app["startedTime"]}
+        return {"info": info | {name: app[name] for name in ("name", "user", "elapsedTime")}}
 
     async def _history_jobs(self, request: web.Request) -> Row:
         jobs = (await self._stores.ask(GetClusterStatus(), ClusterStatus)).jobs
@@ -189,7 +184,7 @@ class HistoryRest:
         name = request.match_info["app"]
         job = job_named(self._begun_ms, name) if name.startswith("application_") else None
         if job is None:
-            raise _no_app(request)
+            raise not_found(f"app with id: {name[:80]} not found")
         return job
 
 
@@ -213,7 +208,3 @@ async def _found(store: Store, question: Message, answer: type[M]) -> M:
         return await store.ask(question, answer)
     except Refused as refused:
         raise not_found(str(refused)) from None
-
-
-def _no_app(request: web.Request) -> RemoteError:
-    return not_found(f"app with id: {request.match_info['app'][:80]} not found")

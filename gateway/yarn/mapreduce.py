@@ -6,8 +6,7 @@ no name for is under "railyard".  Not here: requests (``history``).
 Counters have Hadoop's names: as ``hadoop jar`` prints them, and as the history has them.  Nothing
 is guessed: what a job's code does not count, say because it works on whole blocks, has no counter
 here.  ``hadoop jar`` gets bytes as the block store has them.  The history's bytes are the model's,
-so those of a cluster with ``scale = 1000`` are a thousand times what was stored; records are those
-that there were.
+so those of a cluster with ``scale = 1000`` are a thousand times what was stored; records are not.
 """
 
 from __future__ import annotations
@@ -119,13 +118,11 @@ class MapReduceJob:
     # The job -------------------------------------------------------------------------------------
     def finished(self) -> Row:
         """``job`` of the history server."""
-        return {
-            "job": in_history(self.status, self.begun_ms) | self._attempt_counts() | self._own()
-        }
+        return {"job": in_history(self.status, self.begun_ms) | self._counts() | self._own()}
 
     def running(self) -> Row:
         """``job`` of the ApplicationMaster."""
-        return {"job": self.in_master() | self._attempt_counts() | self._own()}
+        return {"job": self.in_master() | self._counts() | self._own()}
 
     def in_master(self) -> Row:
         """A row of the ApplicationMaster's ``jobs``."""
@@ -152,9 +149,7 @@ class MapReduceJob:
         """``conf``: with what the job was submitted."""
         known = self.details.settings
         named = {name: known[ours] for name, ours in _SETTINGS.items() if known.get(ours)}
-        named |= {
-            name.removeprefix(GIVEN): text for name, text in known.items() if name.startswith(GIVEN)
-        }
+        named |= {n.removeprefix(GIVEN): v for n, v in known.items() if n.startswith(GIVEN)}
         named |= {name: known[ours] for name, ours in _AS_RUN.items() if known.get(ours)}
         named["mapreduce.job.maps"] = str(self.status.maps)
         named["mapreduce.job.reduces"] = str(self.status.reduces)
@@ -236,13 +231,11 @@ class MapReduceJob:
         return {"jobTaskCounters": {"id": self.ids.task(task.task), "taskCounterGroup": rows}}
 
     def attempt_counters(self, task: TaskReport, attempt: AttemptReport) -> dict[str, Any]:
-        """``jobTaskAttemptCounters``."""
         named = {"id": self.ids.attempt(attempt.attempt)}
         rows = _rows(_of_attempt(self, task, attempt))
         return {"jobTaskAttemptCounters": named | {"taskAttemptCounterGroup": rows}}
 
-    # ---------------------------------------------------------------------------------------------
-    def _attempt_counts(self) -> Row:
+    def _counts(self) -> Row:
         """Attempts by how they ended, and mean times; the tasks must be all of the job's."""
         row: Row = {"uberized": False, "acls": []}
         for kind, word in KINDS.items():
@@ -266,14 +259,11 @@ class MapReduceJob:
         }
 
     def _own(self) -> Row:
+        sizes = self.network_bytes
         return {
             "railyard": {
                 **own_figures(self.status),
-                "networkBytesMeanwhile": {
-                    name: self.network_bytes[way]
-                    for name, way in _WAYS.items()
-                    if way in self.network_bytes
-                },
+                "networkBytesMeanwhile": {n: sizes[w] for n, w in _WAYS.items() if w in sizes},
                 "stages": [stage_row(stage) for stage in self.details.stages],
             }
         }
@@ -401,9 +391,7 @@ def _spilled_records(stage: str, counted: Mapping[str, int]) -> int:
 
 
 def hadoop_counters(figures: JobDetails, scale: int) -> Groups:
-    """A streaming job's own counters are called "GROUP,NAME"; those of other jobs are in a group
-    of their own.
-    """
+    """A streaming job's own counters are called "GROUP,NAME"; other jobs' are in a single group."""
     numbers, counted = figures.numbers, figures.counters
     read, shuffled, written = (numbers[key] // scale for key in ("read", "shuffle", "output"))
     local, in_rack, elsewhere = figures.status.locality
@@ -441,10 +429,7 @@ def hadoop_counters(figures: JobDetails, scale: int) -> Groups:
 
 
 def counters_of(stage: str, attempt: AttemptReport, *, is_map: bool, scale: int = 1) -> Groups:
-    """The counters of an attempt that succeeded; of others, those that are known.
-
-    ``scale``: the model's bytes of each that a program has written.
-    """
+    """An attempt's counters, as far as known; ``scale``: the model's bytes of each written one."""
     groups: Groups = {TASKS: {}, FILES: {}, RAILYARD: {}}
     _add_counted(groups, stage, attempt.counters, is_map=is_map)
     tasks = groups[TASKS]

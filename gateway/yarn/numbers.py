@@ -2,8 +2,7 @@
 
 All numbers come from one answer of the ResourceManager, so that they add up.  A slot is a container
 of one virtual core and ``SLOT_MB`` of memory, and a job is an application, whose master lives in
-the ResourceManager and takes no slot.  Figures that YARN does not have are under "railyard".
-Not here: requests.
+the ResourceManager and takes no slot.  What YARN lacks is under "railyard".  Not here: requests.
 
     j12        application_1795444939124_0012, job_1795444939124_0012
     j12.m3     task_1795444939124_0012_m_000003
@@ -127,8 +126,7 @@ def stage_name(task: TaskId) -> str:
 class Numbers:
     """What YARN would say of a cluster at one instant.
 
-    ``begun_ms`` is when it started, since 1970: part of the applications' ids.  ``url`` is where
-    the client has found the gateway.
+    ``begun_ms``: when it started, since 1970; in all ids.  ``url``: the gateway's, for the client.
     """
 
     status: ClusterStatus
@@ -138,7 +136,6 @@ class Numbers:
 
     # Cluster -------------------------------------------------------------------------------------
     def info(self) -> Row:
-        """``clusterInfo``."""
         return {
             "clusterInfo": {
                 "id": self.begun_ms,
@@ -365,7 +362,6 @@ class Numbers:
             if job_of(attempt) == job
         ]
 
-    # ---------------------------------------------------------------------------------------------
     @cached_property
     def _running(self) -> Counter[JobId]:
         """{job: how many slots its attempts hold}."""

@@ -6,9 +6,8 @@
     POST /ws/v1/cluster/apps                        the application; 202 with its Location
 
 The first two are ours: Hadoop's own way in is by Java classes.  No ApplicationMaster runs here, so
-an application's command to start one is refused: what is to be done is in the field "railyard", a
-streaming job with the fields of ``StreamingRequest``.  Not here: what its options mean
-(``jobs.streaming``).
+an application's command to start one is refused: its field "railyard" has a streaming job, with the
+fields of ``StreamingRequest``.  Not here: what its options mean (``jobs.streaming``).
 """
 
 from __future__ import annotations
@@ -152,15 +151,12 @@ class Submission:
             figures = await self._stores.ask(GetJobDetails(job=job), JobDetails)
         except Refused:
             raise no_job from None
-        status = figures.status
+        status, copied = figures.status, ("name", "maps", "reduces", "waiting", "reason")
         answer = {
             "state": state_of(status),
             "mapProgress": figures.map_progress,
             "reduceProgress": figures.reduce_progress,
-            **{
-                key: getattr(status, key)
-                for key in ("name", "maps", "reduces", "waiting", "reason")
-            },
+            **{key: getattr(status, key) for key in copied},
             "counters": hadoop_counters(figures, self._scale),
             "failures": [
                 {
@@ -243,25 +239,23 @@ def _tags(body: Mapping[str, Any]) -> str:
 
 
 # Inputs: folders, patterns, what is hidden in them, and where the tasks of each file begin --------
-def _paths(
-    client: DfsClient, wanted: StreamingRequest, output: str, own: Sequence[str]
-) -> list[str]:
+def _paths(dfs: DfsClient, wanted: StreamingRequest, output: str, own: Sequence[str]) -> list[str]:
     """All input files; the output must not exist."""
-    if client.exists(output):
+    if dfs.exists(output):
         why = f"Output directory {wanted.output} already exists"
         raise RemoteError(403, "FileAlreadyExistsException", why)
     recursive = reads_recursively(wanted)
     found = [
         path
         for typed in wanted.input
-        for path in input_files(client, typed, wanted.user, own, recursive=recursive)
+        for path in input_files(dfs, typed, wanted.user, own, recursive=recursive)
     ]
     if not found:
         raise _invalid(f"{', '.join(wanted.input)}: no file in it: need at least one")
     for path in found:
         head = b""
         if ending_of(path):
-            head = b"".join(map(bytes, client.read(path, 0, PACKED_HEAD_BYTES)))
+            head = b"".join(map(bytes, dfs.read(path, 0, PACKED_HEAD_BYTES)))
         if fault := fault_of(path, head):
             raise _invalid(fault)  # no task could read it
     return found
@@ -272,9 +266,8 @@ def input_files(
 ) -> list[str]:
     """The paths of all files of an input, in order; raises ``RemoteError`` if there is none.
 
-    ``own``: the addresses of the block store; ``UsageError`` for an input of another.  As in
-    Hadoop, names that begin with _ or . are no input, and a folder within a folder is wrong unless
-    ``recursive``.
+    ``own``: the block store's addresses; ``UsageError`` for an input of another.  As in Hadoop,
+    names that begin with _ or . are no input, and inner folders are refused unless ``recursive``.
     """
     paths = [absolute(each, user, *own) for each in braces(typed)]
     found = [status for path in paths for status in matching(client, path)]

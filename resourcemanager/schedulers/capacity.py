@@ -6,9 +6,8 @@ beyond its guarantee while slots are free, up to its maximum; jobs in a queue ar
 come, first served.
 A job holds out for slots near its data, as under ``delay``: YARN counts the slots that it lets
 pass (node-locality-delay), here it is seconds.
-Left out: preemption (off by default there), priorities, and the limits of single users (there
-user-limit-factor = 1 keeps one user at the queue's guarantee; here a queue is as elastic for one
-user as for many).
+Left out: preemption (off by default there), priorities, and limits of users (user-limit-factor = 1
+keeps one at the queue's guarantee there; here a queue is as elastic for one user as for many).
 """
 
 from __future__ import annotations
@@ -165,8 +164,7 @@ class CapacityOrder(OrderPolicy):
 
     def _may_grow(self, queue: _Queue) -> bool:
         # At least one slot, or a small queue on a small cluster would never run anything.
-        held = queue.held
-        return held == 0 or held + 1 <= queue.maximum * self.cluster.slots + 1e-9
+        return queue.held == 0 or queue.held + 1 <= queue.maximum * self.cluster.slots + 1e-9
 
 
 RECIPE = Recipe(

@@ -2,9 +2,8 @@
 
 Source: Zaharia et al., EuroSys 2010, on fair order, the variant with waits W1 (node) and W2
 (rack): a job that settled for rack-local slots keeps taking them until it gets a node-local one.
-Left open there, chosen here: the wait runs from the first slot that was let pass, as if
-heartbeats came without a break; ties between tasks go to the lowest task number; re-runs and
-reduces don't wait.
+Left open there, chosen here: the wait runs from the first slot that was let pass, as if heartbeats
+came without a break; of equal tasks the lowest number goes first; re-runs and reduces don't wait.
 """
 
 from __future__ import annotations

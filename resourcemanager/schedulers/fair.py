@@ -85,8 +85,7 @@ class _Pool:
 class FairOrder(OrderPolicy):
     """Answers "order": the pool, the user, then the job with the smallest share.
 
-    ``tier``: a user's jobs of a lower tier go first, whatever their shares.  It may change while
-    the job does not want slots, or with ``refile``.
+    ``tier``: a user's jobs of lower ones go first; may change while a job rests, or by ``refile``.
     """
 
     Config = FairConfig

@@ -5,9 +5,8 @@ Heterogeneous Computing", IEEE TPDS 2002, as it is commonly described (the paper
 baseline of Joint (Yang et al., IEEE Access 2018, V-A).  The upward rank of a task is its time and
 the longest path from there to the end of its job; edges count with the mean capacity of all
 switches.  A task's start on a slot is when all its data would be there, if each edge took its time
-at that capacity and none within a server, and the slot is free: at the end of its plan, or in a
-gap of it that is long enough (insertion).  Slots are alike, so the earliest start is the earliest
-finish.
+at that capacity and none within a server, and the slot is free: at its plan's end, or in a gap that
+is long enough (insertion).  Slots are alike, so the earliest start is the earliest finish.
 
 Left open there, chosen here:
 
@@ -48,10 +47,7 @@ class Timelines:
         self._gaps: list[tuple[float, float, int]] = []  #: (begin, end, slot) before that
 
     def free_from(self, now_s: float, busy_until_s: Floats) -> None:
-        """Nothing more can start before now, nor on a server before it has done what is queued.
-
-        ``busy_until_s``: [servers].
-        """
+        """Nothing more can start before now, nor on a server before ``busy_until_s`` [servers]."""
         self._end_s = np.maximum(self._end_s, busy_until_s[self._server])
         self._end_s[np.isinf(self._end_s)] = now_s
         self._gaps = [gap for gap in self._gaps if gap[1] > now_s]

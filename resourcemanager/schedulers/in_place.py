@@ -6,8 +6,7 @@ WAN usage by not transferring any data in map-stage" (6.3.3; footnote 6: it "pro
 data locally in map-stage").  So a job lets slots elsewhere pass for good here.
 Left open there, chosen here: a map whose sites have no slots left, or none that the job may use,
 runs at any other one.  ``in-place:delay`` gives up waiting as delay scheduling does, after
-``delay.node_wait_s`` and ``delay.rack_wait_s``: then slots that are free take work from sites that
-are behind, which the paper's baseline does not do.
+``delay.node_wait_s`` and ``delay.rack_wait_s``: free slots take work from others, unlike theirs.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ at hand: followed is what Tetrium's authors say of it, who compare with it (Hung
 order, both as ``in_place`` does; a stage's reduces are spread over sites by the linear program of
 3.2 without its computing time, as if each site had slots for all.  It moves data "in advance" of
 queries, by its well-known greedy heuristic: as long as the shuffle becomes faster by it, a part of
-the input leaves the site whose uplink the shuffle waits for, to the site where that helps most,
-within the time that is left before the query comes.
+the input leaves the site whose uplink the shuffle waits for to where that helps most, in time.
 
 Left open there, chosen here:
 
@@ -24,8 +23,7 @@ Left open there, chosen here:
 * The files of a job are looked at together and once, a second after the last of them was stored, in
   the order in which jobs are expected; what several jobs read counts for the first.  A step moves a
   twentieth of their blocks, or one.
-* What leaves and reaches a site within the time that is left fits its links, with all that was
-  planned before.
+* What leaves and reaches a site in time fits its links, with all that was planned before.
 """
 
 from __future__ import annotations

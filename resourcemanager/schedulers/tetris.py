@@ -9,8 +9,7 @@ machines; jobs with little work left are preferred; a share of the jobs that hav
 Left open there, chosen here:
 
 * The resources of a site are slots, uplink and downlink, these as observed (``ClusterView.links``).
-  All are shares of what the site has; what is available of links is what running tasks have not
-  demanded.
+  All are shares of what the site has; of links what running tasks don't demand is available.
 * A task demands one slot, and of links what it would use on average if it ran alone: its bytes from
   other sites, through the narrowest link on their way, over the time of that and of computing, as
   that was estimated when its stage began.  This is held from its launch to its end, used or not.
@@ -20,8 +19,7 @@ Left open there, chosen here:
 * Work left is slots x seconds of the tasks that are not done; it weighs as much as the alignment,
   by the means of both.  A job with more than others' shares comes last, but is not kept waiting
   for a slot that no other takes.  The preference for the last tasks before a barrier is left out.
-* Tasks that run again, since others wait for them, need not fit.  Stage by stage, as under
-  ``in_place``.
+* Tasks that run again, as others wait for them, need not fit.  Stage by stage, as ``in_place``.
 """
 
 from __future__ import annotations
@@ -146,13 +144,11 @@ class Tetris(OrderPolicy, TaskPolicy):
     # Order ---------------------------------------------------------------------------------------
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         jobs = list(self._fair.candidates(slot, None))
-        wanted = None if among is None else {job.id for job in among}
+        only = None if among is None else {job.id for job in among}
         first = ceil((1 - self._config.fairness) * len(jobs))
         self._free = self._sites.free()
         for group in (jobs[:first], jobs[first:]):
-            found = {
-                job.id: self._best(job, slot) for job in group if not wanted or job.id in wanted
-            }
+            found = {job.id: self._best(job, slot) for job in group if not only or job.id in only}
             self._found, scores = found, self._scores(group, found)
             fitting = [job for job in group if found.get(job.id) is not None]
             yield from sorted(fitting, key=lambda job: -scores[job.id])
@@ -215,17 +211,15 @@ class Tetris(OrderPolicy, TaskPolicy):
         index, level = stage.pending.closest(slot.id, slot.rack)
         if index is None or level != "remote":
             return [] if index is None else [stage.tasks[index]]
-        up, _ = self._sites.links()
         others = (stage.pending.in_rack(rack) for rack in self._sites.names)
         tasks = [stage.tasks[other] for other in others if other is not None]
-        room = up - self._taken_up
+        room = self._sites.links()[0] - self._taken_up
         return sorted(tasks, key=lambda task: -room[self._sites.of(task.input.nodes)])
 
     def _demand(self, task: TaskView, site: int) -> Demand:
-        """What a task would demand at a site."""
-        stage, nodes = task.stage, task.input.nodes
-        source = -1
+        stage, source = task.stage, -1
         if not stage.reads:
+            nodes = task.input.nodes
             near = any(self._sites.of((node,)) == site for node in nodes)
             source = site if near else self._sites.of(nodes)
         of_stage = self._demands.setdefault(stage.id, {})

@@ -206,7 +206,7 @@ def least(some, others, vision):
     return min(apart[i, j] for i, a in enumerate(some) for j, b in enumerate(others) if a != b)
 
 
-@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("vision", VISIONS)
 def test_everybody_can_tell_jobs_schedulers_and_places_apart(theme, vision):
     normal = vision == "normal"

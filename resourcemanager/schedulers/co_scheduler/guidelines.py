@@ -2,9 +2,8 @@
 
 Source: Co-scheduler (Li and Shen, IEEE/ACM Transactions on Networking, 2022), sections IV-C to
 IV-G: equations 3 to 10, on how many racks a job's input and its maps should be (IV-D), and the
-hybrid network as these formulas see it (II).  Guidelines are made when a job is submitted (IV-D.1
-and 2), its maps' R_map again as maps end, its reduces' best schedule when all that they read is
-done (IV-E.2, IV-F, ``reduceschedule``).
+hybrid network as these formulas see it (II).  Guidelines are made when a job comes (IV-D.1 and 2),
+R_map again as maps end, reduces' best schedule once their sources are done (``reduceschedule``).
 
 The network's figures (T_e, delta, W, both bandwidths) are the topology's; without [ocs] no shuffle
 is large enough for circuits.  R_map is the number of racks that run maps, R_red of those that run
@@ -100,10 +99,7 @@ class DataGuideline:
 
 # Non-recurring jobs: IV-D.1 ----------------------------------------------------------------------
 def data_guideline(shuffle_bytes: float, hybrid: Hybrid) -> DataGuideline | None:
-    """Equation 7; ``shuffle_bytes`` is Input x SIR.
-
-    None for a job that is not shuffle-heavy: its whole shuffle is less than T_e.
-    """
+    """Equation 7, of Input x SIR; None if that is less than T_e: the job is not shuffle-heavy."""
     if shuffle_bytes < hybrid.elephant_bytes:
         return None
     # floor(sqrt(x)) is isqrt(floor(x)); at least 1 as x is
@@ -220,10 +216,7 @@ def _exact(
 def replica_racks(
     racks: Sequence[RackId], count: int, replicas: int, dice: Random
 ) -> tuple[tuple[RackId, ...], ...]:
-    """Random disjoint sets of ``count`` racks, one set for each replica.
-
-    With too few racks there are fewer sets: only whole ones.
-    """
+    """Random disjoint sets of ``count`` racks, one a replica; with too few racks, fewer sets."""
     count = min(count, max(1, len(racks) // replicas))
     chosen = dice.sample(racks, min(len(racks), count * replicas))
     sets = [tuple(chosen[at : at + count]) for at in range(0, len(chosen), count)]

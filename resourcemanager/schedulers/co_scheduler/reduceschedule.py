@@ -10,12 +10,10 @@ Left open there, chosen here:
 
 * Where no whole numbers of tasks give every rack a flow of T_e, that R_red is left out.
 * CCT is that of map and reduce racks that have none in common, since the racks are chosen later.
-* Of racks that are released at the same time, the one with the most free slots is taken, then the
-  first.
+* Of racks that are released at once, that with the most free slots is taken, then the first.
 * With W wavelengths, each chosen rack has W - 1 others that may stand in for it: the next best that
   are left, given out in turns.
-* An attempt that has reported no progress is expected to take as long as a task of its stage is
-  estimated to.
+* An attempt without reported progress is expected to take as long as is estimated of its stage.
 """
 
 from __future__ import annotations
@@ -78,8 +76,7 @@ UNKNOWN_S = 1e12
 class ReleaseTimes:
     """T_R of all racks, at one moment.
 
-    ``release_s[r, d - 1]`` is in how many seconds rack r has d slots free.  It ascends in each row;
-    infinite = the rack has fewer slots.
+    ``release_s[r, d - 1]``: in how many seconds rack r has d slots free, inf = never; rows ascend.
     """
 
     def __init__(self, release_s: Floats) -> None:
@@ -133,10 +130,6 @@ class Releases:
         self._numbers = 0  #: so far
         self._unused: list[int] = []  #: numbers of stages that were forgotten
         self._task_s = np.full(1, np.nan)  #: of each stage, how long a task should take
-
-    @property
-    def attempts(self) -> int:
-        return len(self._at)
 
     def slots(self, rack: RackId) -> int:
         return int(self._slots[self._row[rack]])
@@ -199,10 +192,7 @@ class Releases:
                 self._unused.append(number)
 
     def release_s(self, now_s: float) -> Floats:
-        """T_R: ``[r, d - 1]`` is in how many seconds rack r has d slots free, 0 = now.
-
-        Infinite where it has fewer slots than d.
-        """
+        """T_R: ``[r, d - 1]``: in how many seconds rack r has d slots free: 0 now, inf never."""
         rows, left_s, free = self._left_s(now_s)
         order = np.lexsort((left_s, rows))
         rows, left_s = rows[order], left_s[order]
@@ -221,7 +211,6 @@ class Releases:
         np.minimum.at(first_s, rows, left_s)
         return first_s
 
-    # ---------------------------------------------------------------------------------------------
     def _left_s(self, now_s: float) -> tuple[Numbers, Floats, Numbers]:
         """Rows of attempts that will free a slot, in how many seconds; free slots [racks]."""
         held = self._table[: len(self._names)]
@@ -336,8 +325,7 @@ def explore_schedule(
 ) -> RackChoice | None:
     """Lines 1 to 13; None if the schedule does not fit.
 
-    O(R_red x racks) in the worst case, as the paper has it; but equal numbers in D, of which there
-    are two at most, take the first racks of one list.
+    O(R_red x racks) at worst, as in the paper; equal numbers in D take the first racks of one list.
     """
     chosen: dict[int, None] = {}
     t_max = 0.0

@@ -2,9 +2,8 @@
 
 Source: Li and Shen, IEEE/ACM Transactions on Networking, 2022.  Here are the late start of shuffles
 (IV-A), so that all that one sends between two racks is sent at once, and Algorithm 2, the OCS and
-coflow aware scheduling (OCAS, IV-G).  On how many racks a job's data and maps should be (IV-D) is
-in ``guidelines``; which racks its reduces should take (IV-E, and IV-F with Algorithm 1) in
-``reduceschedule``.
+coflow aware scheduling (OCAS, IV-G).  How many racks a job's data and maps should have (IV-D) is in
+``guidelines``; which ones its reduces (IV-E, and IV-F with Algorithm 1) in ``reduceschedule``.
 
 Left open there, chosen here:
 
@@ -60,8 +59,7 @@ from railyard.resourcemanager.schedulers.fair import FairOrder, User
 class LateStartConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings "shuffle.*"."""
 
-    #: reduces with slots wait for others for this many times what one of them should run; the
-    #: paper has no limit
+    #: reduces with slots wait for others for this many times what one should run (paper: no limit)
     stall_factor: float = 1.0
     stall_s: float = 60.0  #: seconds for which they wait at most for the next one to get a slot
     #: seconds for which reduces keep slots while maps that they wait for have none
@@ -323,8 +321,7 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
         ready_s = self.guidelines.ready_s(stage)
         if latest_s < ready_s < UNKNOWN_S:
             return now_s  # its racks have no slot before waiting has cost more than it saves
-        # Its racks' slots may be held for longer than it would wait: that is no reason to give up
-        # as long as it is known when they come free.
+        # Slots may be held for longer than it would wait: it waits if it is known until when.
         if (stage.reads or refusal is not None) and now_s < ready_s < UNKNOWN_S:
             since_s = ready_s
         # It looks again meanwhile, as circuits save less once other jobs have ended.

@@ -97,8 +97,7 @@ def predicted_profiles(jobs: Sequence[WorkloadJob], compute: Compute) -> list[Jo
 def predicted_profile(job: PredictedJob, compute: Compute, now_s: float) -> JobProfile:
     """The profile of a job with a forecast; without a time in it, the job comes now.
 
-    ``compute`` has the rates of tasks without their own.  A stage that reads other stages is one
-    of reduces, any other one of maps.
+    ``compute`` has the rates of tasks without their own.  A stage that reads others has reduces.
     """
     forecast = job.forecast
     stages = tuple(
@@ -232,8 +231,7 @@ class RackCluster:
         """A topology's racks; those that differ count with their mean."""
         racks = topology.rack_list()
         nodes = [node for rack in racks for node in rack.nodes]
-        narrow = [min(rack.uplink_bytes_per_s, rack.downlink_bytes_per_s) for rack in racks]
-        parts = [each / len(rack.nodes) for each, rack in zip(narrow, racks, strict=True)]
+        parts = [min(r.uplink_bytes_per_s, r.downlink_bytes_per_s) / len(r.nodes) for r in racks]
         return cls(
             racks=len(racks),
             machines=max(1, round(len(nodes) / len(racks))),

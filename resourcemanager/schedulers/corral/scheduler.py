@@ -18,8 +18,7 @@ Left open there, chosen here:
 * A job that has come, or has had its data placed, keeps its racks; in a new plan these are busy
   until it was planned to be done.  A job without a forecast in the plan, but with one when it or
   its data comes, is planned then, behind the others.
-* When slots change, what has not come is planned again, with the mean of the machines' slots: racks
-  count as alike.
+* When slots change, what has not come is planned again, with the mean of the machines' slots.
 """
 
 from __future__ import annotations
@@ -64,10 +63,7 @@ class RackAssignment(NamedTuple):
 
 
 class CurrentPlan:
-    """The assignments of all jobs that are planned.
-
-    ``written``: a plan from a file; then no other job is planned.
-    """
+    """The assignments of planned jobs; with ``written``, a plan from a file, of no others."""
 
     def __init__(
         self, topology: Topology, aim: Aim, options: PlanOptions, written: Plan | None
@@ -96,10 +92,7 @@ class CurrentPlan:
         self._plan([predicted_profile(job, self._compute, now_s) for job in coming], now_s)
 
     def slots_changed(self, slots: float) -> None:
-        """Machines have so many slots each, in the mean: for all that is planned from now on.
-
-        The jobs that have not come are planned again when the next one does.
-        """
+        """Machines have so many slots in the mean; the next job to come has others planned anew."""
         if self._cluster is not None and not self._options.slots:
             self._cluster = replace(self._cluster, slots=slots)
             self._stale = True

@@ -5,8 +5,7 @@ Source: Yang et al., "Joint Scheduling of Tasks and Network Flows in Big Data Cl
 controller (IV-A), and the controller (IV-C): Algorithm 1, scheduling that a completed task triggers
 (IV-C.1), Algorithm 2, what is done with bandwidth that a flow has released (IV-C.5), and the flows'
 priorities: first those of the job that began first, then those with the longest path to the end of
-their job.  A task that has to wait for data from elsewhere gets a reservation, so that its data is
-sent to its server before it has a slot.
+their job.  A task that waits for data gets a reservation, so that this comes before it has a slot.
 
 Edges from one stage to another are alike, so Algorithm 1 is gone through once for all tasks of a
 stage that reads the completed task's.  Its lines 3 to 6 are the network's: the flow to a task that
@@ -29,8 +28,7 @@ Left open there, chosen here:
   one stays with it.  One with several waits for flows to end, ``unreachable_wait_s`` at most; then
   its server is the best one if no flow used the switches: its flows wait for bandwidth there.
 * A task whose output is lost, or that failed, is scheduled again at once.
-* What a pre-scheduled task waits for are the tasks before it in its server's queue; it leaves that
-  queue when it is moved.
+* A pre-scheduled task waits for those before it in its server's queue, which it leaves when moved.
 """
 
 from __future__ import annotations
@@ -91,21 +89,15 @@ class JointConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def __post_init__(self) -> None:
         most, longest_s, wait_s = self.running_max, self.wait_max_s, self.unreachable_wait_s
-        right = "a whole number above 0"
-        require(most is None or most > 0, "joint.running_max", most, right)
+        require(most is None or most > 0, "joint.running_max", most, "a whole number above 0")
         right = "seconds >= 0 (0 = while a server is idle)"
         require(longest_s is None or longest_s >= 0, "joint.wait_max_s", longest_s, right)
-        right = "seconds >= 0 (0 never waits)"
-        require(wait_s >= 0, "joint.unreachable_wait_s", wait_s, right)
+        require(wait_s >= 0, "joint.unreachable_wait_s", wait_s, "seconds >= 0 (0 never waits)")
 
 
 # The job dispatcher (IV-B) -----------------------------------------------------------------------
 class Dispatcher:
-    """The job queue: Highest Response Ratio Next.
-
-    ``running_max``: jobs in execution at one time; ``wait_max_s``: for how long the least loaded
-    server may let a task wait.  None: any number, however long.
-    """
+    """The job queue, Highest Response Ratio Next; its limits are as in ``JointConfig``."""
 
     def __init__(self, running_max: int | None, wait_max_s: float | None = None) -> None:
         self._running_max = running_max
@@ -118,10 +110,7 @@ class Dispatcher:
         self._waiting[job.id] = job, work_s
 
     def next(self, now_s: float, least_wait_s: Callable[[], float]) -> JobView | None:
-        """Deliver the job with the highest priority; None if there is none or no room for it.
-
-        ``least_wait_s``: tells how long the least loaded server would let a task wait.
-        """
+        """Deliver the job with the highest priority; None if there is none or no room for it."""
         full = self._running_max is not None and len(self.running) >= self._running_max
         if not self._waiting or full:
             return None
@@ -242,9 +231,10 @@ class Joint(LocalSchedulers, FlowPolicy):
                 else:
                     self.renew(stage)
         completed, self._completed = self._completed, []
-        for task in completed:
+        for task in completed:  # Algorithm 1, for p = ``task``
             if task.stage.job.id in self._dispatcher.running:
-                self.completed(task)
+                for stage in task.stage.readers:  # line 2
+                    self._schedule(stage)
         due_s = self.wake_s()
         if self._released or (due_s is not None and due_s <= self.cluster.now_s):
             self._released = False
@@ -281,11 +271,6 @@ class Joint(LocalSchedulers, FlowPolicy):
         return started_s, -self.graphs.remaining_s(stage, size_bytes)
 
     # Algorithm 1 ---------------------------------------------------------------------------------
-    def completed(self, task: TaskView) -> None:
-        """Algorithm 1, for p = ``task``."""
-        for stage in task.stage.readers:  # line 2
-            self._schedule(stage)
-
     def renew(self, stage: StageView) -> None:
         """Schedule what can be of a stage with tasks that are pending and in no queue."""
         if stage.reads:
@@ -407,8 +392,7 @@ class Joint(LocalSchedulers, FlowPolicy):
     def _put(self, task: TaskView, start: Start, sends: Sequence[int], *, waits: bool) -> None:
         """Put a task on a server for good.
 
-        ``sends``: servers that have data for it now; ``waits``: whether any data has to come, now
-        or later.
+        ``sends``: servers that have data for it now; ``waits``: whether any has to come, ever.
         """
         entry = self._allocate(task, start, scheduled=True)
         for server in sends:
@@ -439,7 +423,7 @@ class Joint(LocalSchedulers, FlowPolicy):
             self._schedule(stage)
 
     def _visit(self, flow: VirtualFlow) -> None:
-        """Lines 12 to 17; a flow whose tail has started is in the list no more (lines 9, 10)."""
+        """Lines 12 to 17, by (7); a flow whose tail has started is listed no more (9, 10)."""
         near = self.servers.rack[list(flow.heads)]
         if not self._switches.free()[near].any():
             return
@@ -447,9 +431,7 @@ class Joint(LocalSchedulers, FlowPolicy):
         ahead_s = self.servers.ahead_s(tail, now_s)
         usable = self.servers.usable(tail.task.stage.job.avoid)
         usable[list(heads)] = False  # line 13
-        start = self._earliest.of_one(
-            heads, flow.size_bytes, usable, now_s, tail.execution_s
-        )  # (7)
+        start = self._earliest.of_one(heads, flow.size_bytes, usable, now_s, tail.execution_s)
         if start is None or start.from_now_s >= ahead_s:
             return
         source = self._earliest.source(heads, start.server)
@@ -459,8 +441,7 @@ class Joint(LocalSchedulers, FlowPolicy):
 
     def _that_may_gain(self) -> list[VirtualFlow]:
         """Virtual flows that could start elsewhere sooner if they had nothing to send, in order."""
-        # Of very many virtual flows few are looked at one by one: those that wait for longer than
-        # the best server takes that can be reached.
+        # Of very many few are considered one by one: those that wait longer than the best server.
         now_s, servers = self.cluster.now_s, self.servers
         bounds = {each: self._best_elsewhere_s(each) for each in self.flows.virtual_execution_s}
         if not bounds:

@@ -15,8 +15,7 @@ they fail, their output is lost and they run again, or they are not needed any m
 Left open there, chosen here: of a job without forecast, the topology's rates and equal edges, as
 ``Estimates`` has them.  t_AVL is the work that is queued on a server, and what is left of that in
 execution; a server of several slots works them off together.  Of blocked tasks it is known when
-their data should be there: a task that can end before the first of them begins does, others start
-after them (``starts_s``).
+their data should come: a task that can end before the first begins does, others start after them.
 """
 
 from __future__ import annotations
@@ -70,9 +69,7 @@ class TaskGraphs:
     def submitted(self, job: JobView) -> None:
         """Find the longest paths of a job, with what is known of it as it comes."""
         for stage in reversed(list(job.stages.values())):
-            after_s = [
-                self.remaining_s(each, self.equal_edge(stage, each)) for each in stage.readers
-            ]
+            after_s = [self.remaining_s(one, self.equal_edge(stage, one)) for one in stage.readers]
             self.longest_s[stage.id] = self.execution_s(stage) + max(after_s, default=0.0)
 
     def ended(self, job: JobView) -> None:
@@ -152,8 +149,7 @@ class Servers:
         self._queued_s = np.zeros(count)  #: C of queued tasks, added up
         self._ready_s = np.zeros(count)  #: of those that are ready
         self._last_ready_s = np.zeros(count)  #: C of the last of these
-        #: when the first blocked task should start, and the last one should end; inf, -inf: none,
-        #: or fewer than slots
+        #: when the first blocked task should start, the last end; inf, -inf: fewer than slots
         self._blocked_from_s = np.full(count, np.inf)
         self._blocked_to_s = np.full(count, -np.inf)
         self._blocked: list[dict[TaskId, QueuedTask]] = [{} for _ in nodes]
@@ -260,9 +256,8 @@ class Servers:
         left_s = np.maximum(self._ends_s - self._running * now_s, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             behind_s = (left_s + queued_s) / self._slots
-        first_s = np.where(
-            self._running < self._slots, 0.0, np.maximum(self._first_end_s - now_s, 0.0)
-        )
+        first_s = np.maximum(self._first_end_s - now_s, 0.0)
+        first_s[self._running < self._slots] = 0.0
         found: Floats = np.where(queued_s > 0, behind_s, first_s)
         found[self._slots == 0] = np.inf
         return found

@@ -5,9 +5,8 @@ is what the network has published last, less what was promised to flows since th
 all that its path has (AFAP).  In a topology without a tree, racks' links are the switches; nodes'
 own links limit flows as they are stated.  ``FlowList`` (Fig. 4b) has real flows with what they were
 promised, and virtual flows: the edge of a task that was put beside its only predecessor has no
-bandwidth, and the task may be moved until it starts.  Between two servers there is one flow for
-each task, which carries all that the task reads there.  ``EarliestStart`` is IV-C.4, equations (7)
-to (10).
+bandwidth, and the task may be moved until it starts.  Between two servers one flow carries all that
+a task reads there.  ``EarliestStart`` is IV-C.4, equations (7) to (10).
 
 Left open there, chosen here: a promise ends with its flow, or when the switch is published again,
 as that counts the flow.  N in (7) and (10) is taken for M, the number of servers.  Of servers with
@@ -179,10 +178,7 @@ class FlowList:
             self._switches.give_back(promise)
 
     def virtual_to(self, server: int) -> Iterator[tuple[VirtualFlow, float]]:
-        """Virtual flows to tasks of a server's queue, with the ready work before each.
-
-        The last of the queue comes first.
-        """
+        """Virtual flows to a server's queue, its last task first; with the ready work before it."""
         before_s = self._servers.ready_s(server)
         for name, entry in reversed(self._servers.queues[server].items()):
             if not entry.ready:
@@ -220,27 +216,18 @@ class EarliestStart:
         return _first(self._servers.starts_s(0.0, now_s, execution_s), usable, ())
 
     def of_one(
-        self,
-        at: Sequence[int],
-        size_bytes: float,
-        usable: Bools,
-        now_s: float,
-        execution_s: float = 0.0,
+        self, at: Sequence[int], size_bytes: float, usable: Bools, now_s: float, execution_s: float
     ) -> Start | None:
         """Equation (7): for a task whose only predecessor has ended.
 
-        ``at``: the servers where that has left its data, any of which can send it;
-        ``execution_s``: C of the task.
+        ``at``: servers, any of which can send that one's data; ``execution_s``: C of the task.
         """
         tran_s = self.transmission_s(at, size_bytes)
         start_s = self._servers.starts_s(tran_s, now_s, execution_s)
         return _first(start_s, usable, at)
 
     def source(self, at: Sequence[int], to: int) -> int:
-        """Which of some servers sends data to another: the nearest one, by which (7) counts.
-
-        Of equally near ones, the first.
-        """
+        """The server that sends to another: the nearest, as in (7); of equal ones, the first."""
         rack, free = self._servers.rack, self._switches.free()
         return max(at, key=lambda server: float(free[rack[server], rack[to]]))
 
@@ -257,8 +244,7 @@ class EarliestStart:
 
         ``sizes_bytes``: D of the edge from each of them; ``bandwidth`` [racks, racks] in bytes/s.
         """
-        # O(tasks x racks + servers), and not tasks x servers: over the network, all servers of a
-        # rack are reached alike.
+        # O(tasks x racks + servers), not tasks x servers: a rack's servers are reached alike.
         rack, order = self._servers.rack, np.argsort(tasks.servers, kind="stable")
         servers, begins = np.unique(tasks.servers[order], return_index=True)
         completed_s, sizes = tasks.completed_s[order], sizes_bytes[order]

@@ -121,13 +121,9 @@ class Kmn(Pairs, TaskPolicy):
     part_settings = (Speculation, RoundRobinReduces)
 
     def __init__(
-        self,
-        config: KmnConfig,
-        cluster: ClusterView,
-        speculation: SpeculationConfig,
-        waits: DelayConfig,
+        self, config: KmnConfig, cluster: ClusterView, copies: SpeculationConfig, waits: DelayConfig
     ) -> None:
-        super().__init__(config, cluster, speculation)
+        super().__init__(config, cluster, copies)
         self._extra = config.extra
         self._tasks = RoundRobinReduces(waits, cluster)
         self.parts = (*self.parts, self._tasks)
@@ -192,9 +188,8 @@ class Kmn(Pairs, TaskPolicy):
             maps[self.number[rack]] += count
         both = []
         for pair in pairs:
-            counted = self.number[pair.task.kept[-1].node.rack]
-            maps[counted] -= 1
             both.append([self.number[attempt.node.rack] for attempt in pair.task.kept])
+            maps[both[-1][-1]] -= 1  # the later one was counted
         for pair, at in zip(pairs, prefer(maps, both, self._reduces(stage)), strict=True):
             yield pair.task.kept[at]
 
@@ -246,18 +241,16 @@ def prefer(maps: Sequence[int], both: Sequence[Sequence[int]], reduces: Sequence
     ``maps`` [racks] are all other outputs.  Begins with the first of each.
     """
     counts, chosen = list(maps), [0] * len(both)
-    for places in both:
-        counts[places[0]] += 1
+    for racks in both:
+        counts[racks[0]] += 1
     for _ in range(_ROUNDS_MAX):
         changed = False
-        for number, places in enumerate(both):
-            counts[places[chosen[number]]] -= 1
-            best = min(
-                range(len(places)), key=lambda at: _loads_with(counts, reduces, places[at], 1)
-            )
+        for number, racks in enumerate(both):
+            counts[racks[chosen[number]]] -= 1
+            best = min(range(len(racks)), key=lambda at: _loads_with(counts, reduces, racks[at], 1))
             changed |= best != chosen[number]
             chosen[number] = best
-            counts[places[best]] += 1
+            counts[racks[best]] += 1
         if not changed:
             break
     return chosen

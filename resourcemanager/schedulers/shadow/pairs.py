@@ -157,9 +157,7 @@ class Pairs(CopyPolicy):
     def _begin(self, stage: StageView) -> Wave:
         """All maps of a stage are scheduled: which duplicates are wanted?"""
         racks = list(racks_with_slots(self.cluster, stage.job.avoid))
-        wave = self.waves.get(stage.id)
-        if wave is None:
-            wave = self.waves[stage.id] = Wave(stage, racks)
+        wave = self.waves.setdefault(stage.id, Wave(stage, racks))
         wave.racks = racks
         _forget_broken(wave)
         wave.wanted = self.wanted(wave, self._maps(wave))
@@ -233,16 +231,12 @@ class Pairs(CopyPolicy):
             self.quiet = False
 
     def attempt_ended(self, attempt: AttemptView) -> None:
-        if not self.waves:
-            return
         self._wake()
         wave = self.waves.get(attempt.task.stage.id)
         if wave is not None:
             self._touched[attempt.task.stage.id] = wave
 
     def task_done(self, task: TaskView) -> None:
-        if not self.waves:
-            return
         wave = self.waves.get(task.stage.id)
         pair = None if wave is None else wave.pairs.pop(task.id, None)
         if pair is not None and task.winner is pair.duplicate:

@@ -74,10 +74,7 @@ def tasks_by_rack(stage: StageView) -> Counter[RackId]:
 
 
 def reduces_in(reader: StageView, racks: Sequence[RackId]) -> list[int]:
-    """h: the tasks of a stage that reads others in each rack, those to come dealt as they will be.
-
-    ``racks``: all racks of the topology.
-    """
+    """h: a reading stage's tasks in each of all ``racks``, those to come dealt as they will be."""
     held = tasks_by_rack(reader)
     rest = deal(round_robin(map_racks(reader, racks)), held, reader.pending.count)
     return [held[rack] + rest.get(rack, 0) for rack in racks]
@@ -110,10 +107,7 @@ class RackTurns(Policy):
         return f"tasks yet to start in racks: {racks}" if racks else ""
 
     def place(self, tasks: Sequence[TaskView], slot: SlotView, now_s: float, why: str) -> Decision:
-        """One of these tasks, each the first of its stage, or wait for a slot where it is its turn.
-
-        A job waits for so long only, then takes any slot.
-        """
+        """One of these, each its stage's first, or wait a while for a slot where it is its turn."""
         for task in tasks:
             if self.is_turn(task.stage, slot):
                 return Place(task, "it is the turn of its rack")

@@ -96,10 +96,7 @@ def link_loads(outputs: Sequence[float], reduces: Sequence[int]) -> Loads:
 
 # Task duplication (4.2) ---------------------------------------------------------------------------
 def duplicates(maps: Sequence[int], threshold: int) -> list[Duplicate]:
-    """Algorithm 1: the duplicates to launch, in order; ``maps`` [racks].
-
-    O((racks + duplicates) log racks).
-    """
+    """Algorithm 1 for ``maps`` [racks], O((racks + duplicates) log racks): duplicates in order."""
     # A rack that lost a map never is the lightest later, nor one that gained a map the heaviest:
     # so each of the two orders need not know what was changed in the other.
     heavy = [(-count, rack) for rack, count in enumerate(maps)]
@@ -172,10 +169,7 @@ class Shuffle(NamedTuple):
 def select(
     late: Iterable[LateDuplicate], shuffle: Shuffle, last_original_s: float
 ) -> list[LateDuplicate]:
-    """Those that are chosen.
-
-    ``last_original_s``: T, or when the last duplicate should end that is chosen already.
-    """
+    """Those to choose; ``last_original_s``: T, or when the last one chosen already should end."""
     maps_s = last_original_s  # (11)
     outputs = list(shuffle.output_bytes)
     times = [shuffle.time_s(rack, size) for rack, size in enumerate(outputs)]
@@ -236,8 +230,7 @@ class Shadow(Pairs):
         self._network = cluster.topology.derived(Network)
         #: when duplicates that were chosen late should end
         self._predicted_s: dict[AttemptId, float] = {}
-        #: figures: duplicates that replaced their original, that were taken outright; relative
-        #: errors of predicted times
+        #: figures: duplicates that replaced originals, taken outright; relative errors of times
         self._replaced, self._early, self._errors = 0, 0, list[float]()
 
     # Task duplication (4.2) ----------------------------------------------------------------------
@@ -295,8 +288,7 @@ class Shadow(Pairs):
         ends_s = {}
         for pair in wave.pairs.values():
             runtime_s = _runtime_s(pair.original) if pair.is_late else usual_s  # R
-            read_bytes = pair.task.input.input_bytes  # D
-            read_s = read_bytes / bytes_per_s.get(pair.duplicate.id, float("inf"))
+            read_s = pair.task.input.input_bytes / bytes_per_s.get(pair.duplicate.id, inf)  # D / B
             ends_s[pair.duplicate.id] = pair.duplicate.launched_s + read_s + runtime_s
         return ends_s
 

@@ -55,8 +55,7 @@ from railyard.resourcemanager.schedulers.fair import FairConfig, FairOrder
 class PlannedFair(FairOrder):
     """The fair order of jobs of which some have a priority among themselves.
 
-    ``priority_of``: a job's place among the planned ones, the least first and no two alike; None =
-    it is not planned.
+    ``priority_of``: a planned job's place, the least first and no two alike; None = not planned.
     """
 
     def __init__(
@@ -82,16 +81,10 @@ class PlannedFair(FairOrder):
             return
         planned.sort(key=self._priority_of)
         share = sum(job.held for job in planned) / sum(job.weight for job in planned)
-        richer: list[JobView] = []
-        for job in jobs:
-            if self._priority_of(job) is not None:
-                continue
-            if job.held / job.weight <= share:
-                yield job
-            else:
-                richer.append(job)
+        others = [job for job in jobs if self._priority_of(job) is None]
+        yield from [job for job in others if job.held / job.weight <= share]
         yield from planned
-        yield from richer
+        yield from [job for job in others if job.held / job.weight > share]
 
     def resort(self, queue: str) -> None:
         """Nothing: priorities are looked up whenever there is a slot."""

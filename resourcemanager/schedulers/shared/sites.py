@@ -80,10 +80,7 @@ P = TypeVar("P")
 
 
 class Plans(RackWatch, Generic[P]):
-    """A plan of each stage; a part of the policy that makes and follows them.
-
-    All are forgotten when racks have changed, those of a job when it ends.
-    """
+    """Each stage's plan, a part of a policy; forgotten when racks change, or when its job ends."""
 
     def __init__(self, cluster: ClusterView) -> None:
         super().__init__(NoConfig(), cluster)

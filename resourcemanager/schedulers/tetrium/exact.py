@@ -26,7 +26,6 @@ compiled; a live cluster would wait for that at its first decision, for 6 s on a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +35,6 @@ from railyard.cluster.compiling import set_up_numba
 from railyard.cluster.errors import InvariantError
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.resourcemanager.schedulers.shared.sites import Sites
-from railyard.resourcemanager.schedulers.tetrium import placement
 from railyard.resourcemanager.schedulers.tetrium.placement import Bounds, Plan, Stage, divided
 
 set_up_numba("tetrium", Path(__file__))
@@ -83,8 +81,7 @@ def local_share(
 ) -> tuple[float, float, float]:
     """The largest share of all bytes that can be read where it lies, at T and w = ``load``.
 
-    With it, by how much it grows per second of T and per unit of w.  ``order``: the sites,
-    that with the largest ``LOCAL`` first.
+    With it, its growth per second of T and per unit of w.  ``order``: sites by falling ``LOCAL``.
     """
     low, high, falls, rises = bounds
     left, value = 1.0, 0.0
@@ -122,10 +119,7 @@ def local_share(
 def shares_at(
     table: Floats, order: Numbers, bounds: tuple[Floats, Floats, Floats, Floats], load: float
 ) -> Floats:
-    """The shares at T and w that have the most bytes read where they lie.
-
-    What is left open goes where the load of a slot is least.
-    """
+    """The most local shares at T and w; what these leave open goes where a slot's load is least."""
     low, high = bounds[0], bounds[1]
     count = len(low)
     shares, caps = np.minimum(low, high), np.empty(count)
@@ -200,8 +194,7 @@ def search(
 ) -> tuple[Floats, float, float, bool] | None:
     """The shares [sites], T and K w in seconds, and whether ``local`` (L) can be had.
 
-    If it can't, the most that can be takes its place.  None if no shares are possible.  K w is
-    ``task_s`` at least.
+    If not, the most that can be had counts.  None: no shares are possible.  K w >= ``task_s``.
     """
     order = np.argsort(-table[LOCAL])
     loosest, end_s = _largest_load(table), loosest_s(table)
@@ -396,7 +389,7 @@ def place_maps(sites: Sites, stage: Stage, wanted: Bounds | None = None) -> Plan
     table[LOCAL] = 1.0
     table[LEAST] = 0.0 if wanted is None else wanted.least
     table[MOST] = np.inf if wanted is None else wanted.most
-    return _placed(table, stage, placement.sent_by_maps_bytes)
+    return _placed(table, stage)
 
 
 def place_reduces(sites: Sites, stage: Stage) -> Plan | None:
@@ -410,18 +403,13 @@ def place_reduces(sites: Sites, stage: Stage) -> Plan | None:
     table[DOWN] = divided(sites.down_bytes_per_s, elsewhere)
     table[LOCAL] = held / size
     table[LEAST], table[MOST] = 0.0, np.inf
-    return _placed(table, stage, placement.sent_by_reduces_bytes)
+    return _placed(table, stage)
 
 
-def _placed(
-    table: Floats, stage: Stage, sent_bytes: Callable[[Stage, Floats], float]
-) -> Plan | None:
+def _placed(table: Floats, stage: Stage) -> Plan | None:
     local = 1.0 - stage.budget_bytes / stage.size_bytes
     found = search(table, stage.work_s, stage.task_s, local)
-    if found is None:
-        return None
-    shares, network_s, compute_s, in_budget = found
-    return Plan(shares, network_s, compute_s, sent_bytes(stage, shares), in_budget)
+    return None if found is None else Plan(*found)
 
 
 def fastest_shuffle_s(leave_s: Floats, come_s: Floats) -> float | None:

@@ -1,9 +1,8 @@
 """Both problems as linear programs, line by line as the paper has them; solved by HiGHS.
 
 The oracle of ``exact``, and the solver that the paper uses (it calls Gurobi): n * n variables for
-maps, n for reduces.  Importing this loads SciPy.
-
-A second program with the same time finds the plan with the least bytes between sites.
+maps, n for reduces.  A second program with the same time finds the plan with the least bytes
+between sites.  Importing this loads SciPy.
 """
 
 from __future__ import annotations
@@ -49,8 +48,7 @@ def place_maps(sites: Sites, stage: Stage, wanted: Bounds | None = None) -> Plan
     away = (moved - np.diag(np.diag(moved))) * size
     spent_s = placement.network_s(away.sum(axis=1), away.sum(axis=0), sites)
     shares = moved.sum(axis=0)
-    compute_s = placement.compute_s(shares, stage, sites)
-    return Plan(shares, spent_s, compute_s, float(away.sum()), in_budget)
+    return Plan(shares, spent_s, placement.compute_s(shares, stage, sites), in_budget)
 
 
 def place_reduces(sites: Sites, stage: Stage) -> Plan | None:
@@ -69,9 +67,8 @@ def place_reduces(sites: Sites, stage: Stage) -> Plan | None:
     if found is None:
         return None
     shares, in_budget = found
-    wan_bytes = placement.sent_by_reduces_bytes(stage, shares)
     spent_s = placement.network_s(held * (1 - shares), shares * (size - held), sites)
-    return Plan(shares, spent_s, placement.compute_s(shares, stage, sites), wan_bytes, in_budget)
+    return Plan(shares, spent_s, placement.compute_s(shares, stage, sites), in_budget)
 
 
 class _Program:

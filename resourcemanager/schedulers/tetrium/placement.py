@@ -51,7 +51,6 @@ class Plan:
     shares: Floats  #: a_x [sites], their sum is 1
     network_s: float  #: T_aggr or T_shuf
     compute_s: float  #: T_map or T_red
-    wan_bytes: float  #: what goes between sites
     #: False if the budget can't be kept, as sites without slots hold data: then it is the least
     in_budget: bool = True
 
@@ -88,16 +87,6 @@ def reduce_budget_bytes(stage: Stage, rho: float) -> float:
     """W of a reduce stage: at least what is not at the site with most of it (11 to 13)."""
     least, most = stage.size_bytes - float(stage.held_bytes.max()), stage.size_bytes
     return least + rho * (most - least)
-
-
-def sent_by_maps_bytes(stage: Stage, shares: Floats) -> float:
-    """What goes between sites if maps are spread so."""
-    return float(np.maximum(stage.held_bytes - shares * stage.size_bytes, 0.0).sum())
-
-
-def sent_by_reduces_bytes(stage: Stage, shares: Floats) -> float:
-    """What goes between sites if reduces are spread so."""
-    return float((stage.held_bytes * (1.0 - shares)).sum())
 
 
 def divided(these: Floats | float, by: Floats | Numbers, none: Floats | float = 0.0) -> Floats:
@@ -147,8 +136,7 @@ def whole_tasks(shares: Floats, tasks: int) -> Numbers:
 def tasks_between(held: Numbers, placed: Numbers) -> Numbers:
     """How many tasks with data at site x run at site y: [x, y], as few away from it as can be.
 
-    Each site's remote tasks read from all sites that send any, in proportion, so that no uplink is
-    asked for all at once.
+    Remote tasks read from all sites that send any, in proportion: no uplink has all at once.
     """
     between = np.diag(np.minimum(held, placed))
     away = held - placed

@@ -6,8 +6,7 @@ by stage, as Spark does.  A job of maps and reduces may be planned in reverse, t
 
 The paper has one replica of all data.  Left open there, chosen here: maps whose input is at several
 sites are spread over these so that the busiest site has as few for each slot as replicas allow.
-They count anew as slots and maps change: what is left of a stage may run wherever it has a replica,
-without reading over links.
+They count anew as slots and maps change: the rest of a stage may run wherever it has replicas.
 """
 
 from __future__ import annotations
@@ -101,11 +100,8 @@ class JobPlan:
 
 
 def forward(solver: Solver, sites: Sites, maps: Stage, reduces: Stage) -> JobPlan | None:
-    """The best maps, then the best reduces for where these leave their output.
-
-    ``reduces.held_bytes`` gives the size of the shuffle only.
-    """
-    return _with_reduces(solver, sites, solver.place_maps(sites, maps), reduces)
+    """The best maps, then the best reduces for their output; ``reduces`` has only its size."""
+    return _add_reduces(solver, sites, solver.place_maps(sites, maps), reduces)
 
 
 def reverse(solver: Solver, sites: Sites, maps: Stage, reduces: Stage) -> JobPlan | None:
@@ -113,7 +109,7 @@ def reverse(solver: Solver, sites: Sites, maps: Stage, reduces: Stage) -> JobPla
     wanted = output_wanted(sites, reduces.size_bytes)
     if wanted is None:
         return None
-    return _with_reduces(solver, sites, solver.place_maps(sites, maps, wanted), reduces)
+    return _add_reduces(solver, sites, solver.place_maps(sites, maps, wanted), reduces)
 
 
 def best_job_plan(solver: Solver, sites: Sites, maps: Stage, reduces: Stage) -> JobPlan | None:
@@ -144,9 +140,7 @@ def output_wanted(sites: Sites, shuffle_bytes: float) -> Bounds | None:
     return Bounds(1.0 - least, most)
 
 
-def _with_reduces(
-    solver: Solver, sites: Sites, maps: Plan | None, reduces: Stage
-) -> JobPlan | None:
+def _add_reduces(solver: Solver, sites: Sites, maps: Plan | None, reduces: Stage) -> JobPlan | None:
     if maps is None:
         return None
     stage = replace(reduces, held_bytes=maps.shares * reduces.size_bytes)
@@ -191,10 +185,7 @@ class MapTasks:
         return True
 
     def spread(self, slots: Numbers) -> None:
-        """Let maps count where the most slots are for each; ``slots`` [sites].
-
-        O(sites^2) if nothing is to be moved, and as much for each map that is.
-        """
+        """Let maps count where most ``slots`` [sites] are for each; O(sites^2 (moved maps + 1))."""
         if not self._replicas or (self._slots is not None and (self._slots == slots).all()):
             return
         while (way := self._way_to_more_slots(slots)) is not None:
@@ -261,8 +252,7 @@ class MapTasks:
         """The tasks for ``given`` slots, if all of the stage run as ``planned``; both [sites].
 
         Remote ones first: from the site with the slowest uplink (``links``), one from each in turn.
-        Of local ones, those first that have their input at free ``nodes``: {site of several nodes:
-        {node: its free slots}}.
+        Of local ones, those first with input at ``nodes``: {site of several: {node: free slots}}.
         """
         held = np.array([len(maps) for maps in self.at])
         between = tasks_between(held, np.append(planned, 0))  # nothing runs at no site
@@ -532,10 +522,9 @@ class StagePlans(Policy):
 
     def attempt_launched(self, attempt: AttemptView) -> None:
         known = self._known.get(attempt.task.stage.id)
-        maps = None if known is None else known.maps
-        if known is None or maps is None or len(attempt.task.live) > 1:
+        if known is None or known.maps is None or len(attempt.task.live) > 1:
             return
-        if not maps.launched(attempt.task):
+        if not known.maps.launched(attempt.task):
             known.maps = None
 
     def node_joined(self, node: SlotView) -> None:

@@ -168,20 +168,20 @@ def test_the_server_that_can_start_first():
     switches, servers, earliest = parts(TREE)
     usable = servers.usable()
     busy(servers, 0, 2.5)
-    assert earliest.of_one([0], 6 * GB, usable, 0.0) == (1, 2.0)
+    assert earliest.of_one([0], 6 * GB, usable, 0.0, 0.0) == (1, 2.0)
     busy(servers, 1, 5.0)
     busy(servers, 2, 5.0)
-    assert earliest.of_one([0], 6 * GB, usable, 0.0) == (0, 2.5)
+    assert earliest.of_one([0], 6 * GB, usable, 0.0, 0.0) == (0, 2.5)
     busy(servers, 0, 2.0)
-    assert earliest.of_one([0], 6 * GB, usable, 0.0) == (3, 3.0)
+    assert earliest.of_one([0], 6 * GB, usable, 0.0, 0.0) == (3, 3.0)
     set_free(switches, TREE, agg0=0.0)
-    assert earliest.of_one([0], 6 * GB, usable, 0.0) == (0, 4.5)
+    assert earliest.of_one([0], 6 * GB, usable, 0.0, 0.0) == (0, 4.5)
 
 
 def test_of_equal_servers_a_predecessor_s_own_goes_first():
     _, servers, earliest = parts(TREE)
     busy(servers, 4, 2.0)
-    assert earliest.of_one([4], 6 * GB, servers.usable(), 0.0) == (4, 2.0)  # as 3 and 5
+    assert earliest.of_one([4], 6 * GB, servers.usable(), 0.0, 0.0) == (4, 2.0)  # as 3 and 5
     assert earliest.anywhere(servers.usable(), 0.0) == (0, 0.0)
 
 
@@ -252,7 +252,7 @@ def test_as_a_look_at_every_server_finds_it(problem: Any):
     sizes = np.array([t[2] for t in tasks])
     assert earliest.of_several(of, sizes, servers.usable(), 0.0, switches.free()) == wanted
     if len(tasks) == 1 and not tasks[0][1]:
-        assert earliest.of_one([tasks[0][0]], tasks[0][2], servers.usable(), 0.0) == wanted
+        assert earliest.of_one([tasks[0][0]], tasks[0][2], servers.usable(), 0.0, 0.0) == wanted
 
 
 # t_AVL -------------------------------------------------------------------------------------------
