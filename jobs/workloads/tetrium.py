@@ -114,15 +114,13 @@ def tetrium(options: TetriumOptions, seed: int) -> Workload:
 def tpcds(options: TpcdsOptions, seed: int) -> Workload:
     """50 queries like TPC-DS': 6 to 16 stages in sequence, 8 sites."""
     shapes = _sequences("ds", options, seed)
-    where = "section 6.2 (a)"
-    return _workload("tetrium-tpcds", shapes, options, seed, (6, 16), (8, 30), where)
+    return _workload("tetrium-tpcds", shapes, options, seed, (6, 16), (8, 30), "section 6.2 (a)")
 
 
 def bigdata(options: BigDataOptions, seed: int) -> Workload:
     """50 queries like the Big Data benchmark's: 2 to 5 stages in sequence, 8 sites."""
     shapes = _sequences("bd", options, seed)
-    where = "section 6.2 (b)"
-    return _workload("tetrium-bigdata", shapes, options, seed, (2, 5), (8, 30), where)
+    return _workload("tetrium-bigdata", shapes, options, seed, (2, 5), (8, 30), "section 6.2 (b)")
 
 
 def _sequences(prefix: str, options: TetriumOptions, seed: int) -> list[Shape]:
@@ -130,8 +128,7 @@ def _sequences(prefix: str, options: TetriumOptions, seed: int) -> list[Shape]:
     shapes = []
     for number in range(options.jobs):
         count = _stages(rng, options)
-        maps = _maps(rng, count, options)
-        file = _file(f"{prefix}{number}", maps, options, rng)
+        file = _file(f"{prefix}{number}", _maps(rng, count, options), options, rng)
         selectivities = [_selectivity(rng, first=not at) for at in range(count)]
         shapes.append(_shape(f"{prefix}{number}", chain(selectivities, file), options))
     return shapes

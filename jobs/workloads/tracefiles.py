@@ -1,7 +1,4 @@
-"""Reads the file of a trace; errors name the format that it is in, or how to get the public ones.
-
-Never here: what a trace says.
-"""
+"""Reads the file of a trace; errors name the format that it is in, or how to get public ones."""
 
 from __future__ import annotations
 
@@ -62,8 +59,7 @@ def read_trace(path: Path, what: str, workload: str) -> str:
     try:
         return read_of_format(path, workload).decode("ascii")
     except UnicodeDecodeError:
-        shown = printable(str(path))
-        raise UsageError(f"{shown}: is no {what}: need text in ASCII") from None
+        raise UsageError(f"{printable(str(path))}: is no {what}: need text in ASCII") from None
 
 
 def read_of_format(path: Path, workload: str) -> bytes:
