@@ -7,8 +7,6 @@ dfs:/a,/b  "dfs:/logs/{may,june}-*"     several, as Hadoop has them
 orders=o.csv  customers=dfs:/c          for a job that names its inputs
 
 An input may be given several times, and is then all of these.
-
-Never here: reading the block store.
 """
 
 from __future__ import annotations
@@ -245,8 +243,7 @@ def _below(folder: Path) -> list[tuple[str, Path]]:
     found: list[tuple[str, Path]] = []
 
     def failed(error: OSError) -> None:
-        shown = printable(str(error.filename))
-        raise InputError(f"{shown}: cannot be read: {error.strerror}")
+        raise InputError(f"{printable(str(error.filename))}: cannot be read: {error.strerror}")
 
     for root, folders, files in os.walk(folder, onerror=failed):
         folders[:] = sorted(name for name in folders if not name.startswith(_HIDDEN))

@@ -2,8 +2,6 @@
 
 An attempt on a node implements them with the block store and the shuffle; ``jobs.local`` and tests
 with byte strings.
-
-Never here: processes, sockets, clocks.
 """
 
 from __future__ import annotations

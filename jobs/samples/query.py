@@ -208,6 +208,11 @@ def check_tables(files: Sequence[GivenFile]) -> None:
         check_lines(TABLES[given.input].rows, [given])
 
 
+def _as_pair(row: Row) -> tuple[Any, Any]:
+    """The first column, and the others."""
+    return row[0], row[1:]
+
+
 @dataclass(frozen=True)
 class Scan(PairsOperator):
     """Runs a SELECT over each block of a table's rows in the task's splits.
@@ -220,7 +225,7 @@ class Scan(PairsOperator):
     values: Mapping[str, Any] = field(default_factory=dict)  #: {NAME: what stands for :NAME}
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        return self.deliver(_as_pairs(self._rows(task, io, counters)), task, counters)
+        return self.deliver(map(_as_pair, self._rows(task, io, counters)), task, counters)
 
     def _rows(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[Row]:
         found = counters[f"{task.stage}.rows_in"] = 0
@@ -244,16 +249,13 @@ class Select(PairsOperator):
     tables: Mapping[str, Sequence[str]]
     select: str
     values: Mapping[str, Any] = field(default_factory=dict)  #: {NAME: what stands for :NAME}
-    #: makes a pair of a row; None = the first column, and the others
-    as_pair: Callable[[Row], tuple[Any, Any]] | None = None
+    as_pair: Callable[[Row], tuple[Any, Any]] = _as_pair
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         runs = {stage: RunReader() for stage in task.reads}
         for stage, output in fetched(task, io):
             runs[stage].add(output)
-        rows = self._rows(runs, task, io, counters)
-        pairs = map(self.as_pair, rows) if self.as_pair is not None else _as_pairs(rows)
-        return self.deliver(pairs, task, counters)
+        return self.deliver(map(self.as_pair, self._rows(runs, task, io, counters)), task, counters)
 
     def _rows(
         self, runs: Mapping[str, RunReader], task: TaskSpec, io: TaskIO, counters: Counters
@@ -302,10 +304,6 @@ def run_select(
 
 def _rows_of(run: RunReader, on_group: Callable[[], None]) -> Iterator[Row]:
     return ((key, *row) for key, rows in run.merged(on_group) for row in rows)
-
-
-def _as_pairs(rows: Iterable[Row]) -> Iterator[tuple[Any, Any]]:
-    return ((row[0], row[1:]) for row in rows)
 
 
 # The job -----------------------------------------------------------------------------------------
@@ -482,8 +480,7 @@ def plan_query(request: Request) -> Plan:
     """Run the query over two generated tables, or over those that are given."""
     job = Query(**request.params)
     generating = () if request.input else _generate(request)
-    given = zip(TABLES, (step.output for step in generating), strict=False)
-    inputs = dict(request.inputs or given)
+    inputs = dict(request.inputs or zip(TABLES, (step.output for step in generating), strict=False))
     source = request.input or request.shared or request.folder
     query = measured_step("query", source, request, pack_job(Query, request.params))
 

@@ -127,11 +127,6 @@ class AssociationsGen(Generator):
             yield _text(_rows(self, count, dice)), count
 
 
-def row_bytes(items: int) -> int:
-    """Bytes of an association of so many items."""
-    return items * _ITEM_BYTES
-
-
 def _rows(job: AssociationsGen, count: int, dice: np.random.Generator) -> Numbers:
     """The items of ``count`` associations, one a row."""
     # The integral of n**-0.3, inverted: the number of the beginning of each association.
@@ -166,7 +161,7 @@ def plan_self_join(request: Request) -> Plan:
 def _generate(request: Request) -> tuple[Step]:
     size = request.stored_bytes
     items = AssociationsGen(**{"rows": 1} | dict(request.params)).items
-    least = row_bytes(items)
+    least = items * _ITEM_BYTES
     require(size >= least, "size", size, f"at least an association of {least} real bytes")
     return (
         generated("associationsgen", AssociationsGen, request, rows=size // least, items=items),

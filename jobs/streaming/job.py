@@ -1,7 +1,4 @@
-"""The job that runs a streaming job's programs: a mapper over lines, a reducer over sorted lines.
-
-Never here: starting programs, which is behind ``TaskIO.programs``.
-"""
+"""The job that runs streaming jobs' programs: a mapper over lines, a reducer over sorted lines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What is asked for with the words of ``hadoop jar``, and the streaming job that it is.
-
-What is not there is refused.  Never here: the words of the command line.
-"""
+"""What is asked for with the words of ``hadoop jar``, and the streaming job that it is."""
 
 from __future__ import annotations
 

@@ -10,8 +10,6 @@ A mix is given in three ways, which may be combined:
 The keys of a file's tables are the options above.  By default all jobs are predicted, as recurring
 jobs are, and without errors; recurring=0.5,size_error=0.1,late=0.2 changes that.
 A mix's plans are the steps to run for each job, on a real cluster or in the simulator.
-
-Never here: running anything.
 """
 
 from __future__ import annotations

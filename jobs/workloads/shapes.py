@@ -1,7 +1,4 @@
-"""Helpers of the generators: distributions of sizes, MapReduce jobs, chains and trees of stages.
-
-Never here: the numbers of a certain workload.
-"""
+"""Helpers of the generators: distributions of sizes, MapReduce jobs, chains and trees of stages."""
 
 from __future__ import annotations
 
