@@ -84,10 +84,8 @@ class FixedRecords:
             raise BadInput(f"{path}: is empty: need at least one record of {self.length} bytes")
         over = stored_bytes % self.length
         if over:
-            raise BadInput(
-                f"{path}: the record at offset {stored_bytes - over} is cut short:"
-                f" {over} of {self.length} bytes"
-            )
+            cut = f"is cut short: {over} of {self.length} bytes"
+            raise BadInput(f"{path}: the record at offset {stored_bytes - over} {cut}")
 
     def blocks(self, file: FileReader, split: Split) -> Iterator[Buffer]:
         start = _round_up(split.stored_offset, self.length)

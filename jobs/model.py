@@ -95,8 +95,7 @@ class Param:
         try:
             read: ParamValue = msgspec.convert(value, self.kind, strict=not isinstance(value, str))
         except msgspec.ValidationError:
-            right = f"need {_KINDS[self.kind]}"
-            raise UsageError(f"{job}: {self.name} = {value!r}: {right}") from None
+            raise UsageError(f"{job}: {self.name} = {value!r}: need {_KINDS[self.kind]}") from None
         return read
 
 
@@ -190,7 +189,6 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def reads_files(self) -> bool:
-        """Whether it reads files of the block store."""
         return not self.reads and not self.tasks
 
     @property
@@ -358,8 +356,7 @@ def check_stages(stages: Sequence[StageSpec]) -> None:
             raise UsageError(f"{where}: need a name of small letters only")
         if stage.name in seen:
             raise UsageError(f"{where}: there are two of that name")
-        right = f"at most {TASKS_MAX}"
-        require(stage.tasks <= TASKS_MAX, f"{where}: tasks", stage.tasks, right)
+        require(stage.tasks <= TASKS_MAX, f"{where}: tasks", stage.tasks, f"at most {TASKS_MAX}")
         if stage.tasks < 0 or (stage.reads and stage.tasks == 0):
             raise UsageError(f"{where}: tasks = {stage.tasks}: need a whole number >= 1")
         if len(set(stage.reads)) < len(stage.reads):
@@ -370,10 +367,8 @@ def check_stages(stages: Sequence[StageSpec]) -> None:
                 raise UsageError(f'{where}: reads "{name}": need a stage listed before it')
             other = readers.setdefault(name, stage)
             if other.tasks != stage.tasks:
-                raise UsageError(
-                    f'{where}: has {stage.tasks} tasks, but "{other.name}", which reads "{name}"'
-                    f" as well, has {other.tasks}: need as many"
-                )
+                others = f'"{other.name}", which reads "{name}" as well, has {other.tasks}'
+                raise UsageError(f"{where}: has {stage.tasks} tasks, but {others}: need as many")
         seen[stage.name] = stage
     check_input_names(stages, input_names(stages))
 

@@ -143,10 +143,8 @@ class RunWriter:
         partitions = len(self._partitions)
         number = self._partition(key, partitions)
         if not (isinstance(number, int) and 0 <= number < partitions):
-            raise JobError(
-                f"partition({key!r:.60}, {partitions}) gave {number!r:.60}:"
-                f" need a whole number from 0 to {partitions - 1}"
-            )
+            gave = f"partition({key!r:.60}, {partitions}) gave {number!r:.60}"
+            raise JobError(f"{gave}: need a whole number from 0 to {partitions - 1}")
         return number
 
 
@@ -212,10 +210,8 @@ def _packed(value: Any) -> bytes:
     try:
         return bytes(_packer().pack(value))
     except (TypeError, ValueError, OverflowError) as error:
-        raise JobError(
-            f"cannot ship {value!r:.80}: {error}: need str, bytes, int of 64 bits, float, bool,"
-            " None, or tuples of those"
-        ) from None
+        right = "str, bytes, int of 64 bits, float, bool, None, or tuples of those"
+        raise JobError(f"cannot ship {value!r:.80}: {error}: need {right}") from None
 
 
 def _packer() -> msgpack.Packer:
@@ -299,8 +295,7 @@ class Reduce(PairsOperator):
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         """Run one reduce task; ``function`` is called lazily, as the result's output is read."""
-        pairs = self._pairs(fetched_runs(task, io), task, io, counters)
-        return self.deliver(pairs, task, counters)
+        return self.deliver(self._pairs(fetched_runs(task, io), task, io, counters), task, counters)
 
     def _pairs(
         self, runs: RunReader, task: TaskSpec, io: TaskIO, counters: Counters

@@ -81,8 +81,7 @@ def pack_file(
         params={},
     )
     job = _choose(_module_of(shipped), job_class, shipped.file_name)
-    package = msgspec.structs.replace(shipped, job_class=job.__name__)
-    return _packed(job, params, package)
+    return _packed(job, params, msgspec.structs.replace(shipped, job_class=job.__name__))
 
 
 def load_job(package: JobPackage) -> Job:
@@ -304,10 +303,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
             module = sys.modules.get(name)
             if module is not None and not self._is_ours(module, name):
                 origin = printable(str(getattr(module, "__file__", None) or "Railyard"))
-                right = "need another name"
-                raise UsageError(
-                    f"{self._shown(path)}: {name} is imported from {origin} already: {right}"
-                )
+                has = f"{name} is imported from {origin} already"
+                raise UsageError(f"{self._shown(path)}: {has}: need another name")
         self._replaced = self._remove()
         sys.meta_path.insert(0, self)
 
@@ -324,11 +321,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
 
     def _is_ours(self, module: ModuleType, name: str) -> bool:
         """Whether a module is the file of the job's folder, imported by whoever runs Railyard."""
-        path = self._roots[name]
-        files = [Path(self._shown(path)), Path(self._shown(path)) / _INIT]
-        return Path(getattr(module, "__file__", None) or "").absolute() in [
-            file.absolute() for file in files
-        ]
+        path = Path(self._shown(self._roots[name])).absolute()
+        return Path(getattr(module, "__file__", None) or "").absolute() in (path, path / _INIT)
 
 
 #: That of the job that was loaded last.
