@@ -55,7 +55,7 @@ def user_job(file: Path, job_class: str = "") -> Sample:
         job = load_job(package)
         stages = job.stage_specs()
         return Plan(
-            steps=(measured_step(name, request.input, request, package),),
+            steps=(measured_step(name, request.input, request, lambda _: package),),
             input=job.input,
             formats={each: job.input_format(each) for each in input_names(stages)},
             needs_input=any(stage.reads_files for stage in stages),

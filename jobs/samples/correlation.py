@@ -184,7 +184,7 @@ def plan_correlation(request: Request) -> Plan:
 def _generate(request: Request) -> tuple[Step]:
     size = request.stored_bytes
     require(size >= ROW_BYTES, "size", size, f"at least a row of {ROW_BYTES} real bytes")
-    return (generated("tablegen", TableGen, request, rows=size // ROW_BYTES),)
+    return (generated(TableGen, request, rows=size // ROW_BYTES),)
 
 
 def _verify(files: Files, source: str, output: str) -> Verdict:

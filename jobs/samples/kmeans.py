@@ -342,7 +342,7 @@ def _generate(request: Request, k: int) -> Step:
     require(size >= 1, "size", size, "at least one real byte")
     count = max(1, size // MOVIE_BYTES)
     _require_enough(k, count)
-    return generated("ratingsgen", RatingsGen, request, movies=count)
+    return generated(RatingsGen, request, movies=count)
 
 
 def _check_files(k: int, files: Sequence[GivenFile]) -> None:

@@ -482,7 +482,8 @@ def plan_query(request: Request) -> Plan:
     generating = () if request.input else _generate(request)
     inputs = dict(request.inputs or zip(TABLES, (step.output for step in generating), strict=False))
     source = request.input or request.shared or request.folder
-    query = measured_step("query", source, request, pack_job(Query, request.params))
+    package = pack_job(Query, request.params)
+    query = measured_step("query", source, request, lambda _: package)
 
     def verify(files: Files) -> Verdict:
         tables = inputs["rankings"], inputs["uservisits"]
@@ -517,6 +518,6 @@ def _generate(request: Request) -> tuple[Step, Step]:
     )
     visits = replace(request, stored_bytes=rows * VISIT_BYTES)
     return (
-        generated("rankingsgen", RankingsGen, ranked, "rankings", pages=pages),
-        generated("uservisitsgen", UserVisitsGen, visits, "uservisits", rows=rows, pages=pages),
+        generated(RankingsGen, ranked, "rankings", pages=pages),
+        generated(UserVisitsGen, visits, "uservisits", rows=rows, pages=pages),
     )

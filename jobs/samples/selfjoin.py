@@ -163,9 +163,7 @@ def _generate(request: Request) -> tuple[Step]:
     items = AssociationsGen(**{"rows": 1} | dict(request.params)).items
     least = items * _ITEM_BYTES
     require(size >= least, "size", size, f"at least an association of {least} real bytes")
-    return (
-        generated("associationsgen", AssociationsGen, request, rows=size // least, items=items),
-    )
+    return (generated(AssociationsGen, request, rows=size // least, items=items),)
 
 
 def _verify(files: Files, source: str, output: str) -> Verdict:

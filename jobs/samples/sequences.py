@@ -187,13 +187,7 @@ def _rank(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
 # The plans --------------------------------------------------------------------------------------
 def plan_sequence_count(request: Request) -> Plan:
     """Count the sequences in generated articles, or in given text."""
-    return plan_of(
-        "sequence-count",
-        SequenceCount,
-        request,
-        lambda wanted: (_articles(wanted),),
-        _verify_counts,
-    )
+    return plan_of("sequence-count", SequenceCount, request, _articles, _verify_counts)
 
 
 def plan_ranked_inverted_index(request: Request) -> Plan:
@@ -218,10 +212,10 @@ def _verify_index(files: Files, source: str, output: str) -> Verdict:
     return wrong or Verdict(True, detail, _most_spread(expected))
 
 
-def _articles(request: Request, folder: str = "input") -> Step:
+def _articles(request: Request, folder: str = "input") -> tuple[Step]:
     size = request.stored_bytes
     require(size >= 1, "size", size, "at least one real byte")
-    return generated("articlesgen", ArticlesGen, request, folder, size=size)
+    return (generated(ArticlesGen, request, folder, size=size),)
 
 
 def _counts(request: Request) -> tuple[Step, Step]:
@@ -232,10 +226,9 @@ def _counts(request: Request) -> tuple[Step, Step]:
     size = round(size / COUNTS_PER_BYTE)
     parts = math.ceil(request.parts / COUNTS_PER_BYTE)
     # The articles are made for the counts alone: only these are spread over racks, and announced.
-    articles = _articles(replace(request, stored_bytes=size, parts=parts, skew=None), "articles")
-    count = generating_step(
-        "sequence-count", request, pack_job(SequenceCount), request.stored_bytes, of=articles.output
-    )
+    (articles,) = _articles(replace(request, stored_bytes=size, parts=parts, skew=None), "articles")
+    package = pack_job(SequenceCount)
+    count = generating_step("sequence-count", request, package, of=articles.output)
     files = math.ceil(request.parts * _FILES_PER_BLOCK)
     return replace(articles, generated_bytes=0), replace(count, reduces=files)
 

@@ -111,12 +111,10 @@ class Generator(Job):
         raise NotImplementedError
 
 
-def generated(
-    name: str, job: type[Generator], request: Request, folder: str = "input", **params: Any
-) -> Step:
+def generated(job: type[Generator], request: Request, folder: str = "input", **params: Any) -> Step:
     """The step that generates a request's input, at most one part for each row."""
     params |= {"parts": min(request.parts, params[job.TOTAL]), "seed": request.seed}
-    return generating_step(name, request, pack_job(job, params), request.stored_bytes, folder)
+    return generating_step(job.__name__.lower(), request, pack_job(job, params), folder)
 
 
 # Generated text ----------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ from railyard.jobs.plan import (
     Step,
     Verdict,
     lines_of,
-    output_of,
+    measured_step,
     require_params,
 )
 from railyard.jobs.samples.tasks import Generator, Part, generated, rows_by_number
@@ -263,9 +263,8 @@ def require_enough(sizes: Sequence[int], partitions: int) -> None:
     """Raise ``UsageError`` if files of these sizes in bytes have fewer records than partitions."""
     total = sum(size // RECORD_BYTES for size in sizes)
     if total < partitions:
-        raise UsageError(
-            f"reduces = {partitions}: the input has {total} records: need at most as many"
-        )
+        has = f"the input has {total} records"
+        raise UsageError(f"reduces = {partitions}: {has}: need at most as many")
 
 
 def sample_cuts(readers: Sequence[FileReader], partitions: int) -> list[bytes]:
@@ -362,8 +361,7 @@ def _sample(readers: Sequence[FileReader], rows: Sequence[int]) -> Iterator[Byte
         for reader, held in zip(readers, rows, strict=True):
             if row < held and count:
                 here = min(count, held - row)
-                data = reader.read(row * RECORD_BYTES, here * RECORD_BYTES)
-                yield as_records(data)
+                yield as_records(reader.read(row * RECORD_BYTES, here * RECORD_BYTES))
                 count -= here
                 row = held
             row -= held
@@ -447,7 +445,6 @@ def plan_terasort(request: Request) -> Plan:
     require_params(request, "terasort", ["ascii"], "records")
     before = () if request.input else (_generate(request),)
     source = before[0].output if before else request.input
-    output = output_of(request)
 
     def pack_sort(files: Files) -> JobPackage:
         readers = [files.open(path) for path in files.list(source)]
@@ -467,17 +464,10 @@ def plan_terasort(request: Request) -> Plan:
     below = f"{source}-checksum" if before and request.shared else f"{request.folder}/checksum"
     count = pack_job(TeraValidate, {"ordered": False})
     check = Step(name="terachecksum", input=source, output=below, pack=lambda _: count)
-    sort = Step(
-        name="terasort",
-        input=source,
-        output=output,
-        reduces=request.reduces,
-        pack=pack_sort,
-        measured=True,
-    )
+    sort = measured_step("terasort", source, request, pack_sort)
     validate = Step(
         name="teravalidate",
-        input=output,
+        input=sort.output,
         output=f"{request.folder}/validate",
         pack=lambda _: pack_job(TeraValidate),
     )
@@ -494,7 +484,7 @@ def _generate(request: Request) -> Step:
     right = f"at least one record of {RECORD_BYTES} real bytes"
     require(rows >= 1, "size", request.stored_bytes, right)
     require_enough([request.stored_bytes], request.reduces)
-    return generated("teragen", TeraGen, request, rows=rows, **request.params)
+    return generated(TeraGen, request, rows=rows, **request.params)
 
 
 def _findings(files: Files, folder: str) -> dict[bytes, list[str]]:

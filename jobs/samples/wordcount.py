@@ -327,4 +327,4 @@ def _plan_text(
 def _generate(request: Request) -> tuple[Step]:
     size = request.stored_bytes
     require(size >= 1, "size", size, "at least one real byte")
-    return (generated("textgen", TextGen, request, size=size),)
+    return (generated(TextGen, request, size=size),)
