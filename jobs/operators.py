@@ -37,7 +37,7 @@ _TEXT_BYTES = 2**18  # approximate size of the pieces in which text is written
 #: Groups that a merge handles between two progress reports.
 _GROUPS_PER_REPORT = 4096
 #: Share of the fetches in a reduce's progress, as in Hadoop.
-FETCHED_SHARE = 1 / 3
+_FETCHED_SHARE = 1 / 3
 _LINES = Lines()
 #: What these count, as "m.records_in".
 COUNTED = (
@@ -306,7 +306,7 @@ class Reduce(PairsOperator):
             nonlocal done
             done += 1
             if done % _GROUPS_PER_REPORT == 0:
-                io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done / runs.groups)
+                io.progress(after_fetch(done / runs.groups))
 
         function = self.function
         for key, values in runs.merged(report):
@@ -344,8 +344,13 @@ def split_blocks(form: InputFormat, task: TaskSpec, io: TaskIO) -> Iterator[tupl
 def fetched(task: TaskSpec, io: TaskIO) -> Iterator[tuple[str, memoryview]]:
     """(Stage, output) for all that a task fetches; reports the progress."""
     for number, (stage, output) in enumerate(io.fetched(), 1):
-        io.progress(FETCHED_SHARE * min(1.0, number / max(1, task.inputs)))
+        io.progress(_FETCHED_SHARE * min(1.0, number / max(1, task.inputs)))
         yield stage, output
+
+
+def after_fetch(done: float) -> float:
+    """The progress of a task that has fetched all, and done that share of its other work."""
+    return _FETCHED_SHARE + (1 - _FETCHED_SHARE) * done
 
 
 def fetched_runs(task: TaskSpec, io: TaskIO) -> RunReader:

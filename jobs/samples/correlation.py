@@ -42,8 +42,7 @@ from railyard.jobs.plan import (
 )
 from railyard.jobs.samples.checks import expected_ranks
 from railyard.jobs.samples.tasks import (
-    Generator,
-    Part,
+    RowsGen,
     check_lines,
     generated,
     lines_in,
@@ -57,7 +56,6 @@ ROW_BYTES = 23
 
 _ROW = re.compile(rb"([^,\t]+),(-?[0-9]{1,18}),(-?[0-9]{1,18})")
 _LINES_PER_PIECE = 2**12
-_ROWS_AT_ONCE = 2**14
 #: Share of the generated rows that have another row's name.
 _AGAIN = 0.02
 #: Generated numbers are below.
@@ -154,25 +152,22 @@ def _half(twice: int) -> bytes:
     return b"%d.5" % (twice // 2) if twice % 2 else b"%d" % (twice // 2)
 
 
-class TableGen(Generator):
+class TableGen(RowsGen):
     """Generates `rows` rows in `parts` files; the columns depend on one another."""
 
     rows: int
     parts: int = 1
     seed: int = 1
 
-    def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
-        dice = np.random.default_rng((self.seed, part.index))
-        counters["rows"] = part.stop - part.first
-        for row, count in part.pieces(_ROWS_AT_ONCE):
-            names = np.arange(row, row + count)
-            again = dice.random(count) < _AGAIN
-            names[again] = dice.integers(0, self.rows, again.sum())
-            first = dice.random(count) ** 3  # many small numbers, some of them equal
-            second = (first + dice.random(count)) / 2
-            columns = names, first * _NUMBERS // 1, second * _NUMBERS // 1
-            table = np.column_stack(columns).astype(np.int64).tolist()
-            yield b"".join([b"n%07d,%06d,%06d\n" % tuple(each) for each in table]), count
+    def text(self, first: int, rows: int, dice: np.random.Generator) -> bytes:
+        names = np.arange(first, first + rows)
+        again = dice.random(rows) < _AGAIN
+        names[again] = dice.integers(0, self.rows, again.sum())
+        one = dice.random(rows) ** 3  # many small numbers, some of them equal
+        other = (one + dice.random(rows)) / 2
+        columns = names, one * _NUMBERS // 1, other * _NUMBERS // 1
+        table = np.column_stack(columns).astype(np.int64).tolist()
+        return b"".join([b"n%07d,%06d,%06d\n" % tuple(each) for each in table])
 
 
 def plan_correlation(request: Request) -> Plan:

@@ -38,7 +38,7 @@ import numpy as np
 from railyard.cluster.errors import UsageError, require
 from railyard.cluster.messages import JobPackage, TaskSpec
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import FETCHED_SHARE, Work, fetched
+from railyard.jobs.operators import Work, after_fetch, fetched
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import (
     Files,
@@ -207,7 +207,7 @@ class KMeans(Job):
             for start in range(0, len(members), _LINES_PER_PIECE):
                 piece = members[start : start + _LINES_PER_PIECE]
                 yield b"".join([b"%d\t%s\n" % (cluster, member.line) for member in piece])
-            io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done / len(clusters))
+            io.progress(after_fetch(done / len(clusters)))
 
 
 class _Member(NamedTuple):

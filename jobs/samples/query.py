@@ -47,19 +47,11 @@ from railyard.cluster.errors import printable, require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import FETCHED_SHARE, PairsOperator, RunReader, fetched
+from railyard.jobs.operators import PairsOperator, RunReader, after_fetch, fetched
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import Files, GivenFile, Plan, Request, Step, Verdict, measured_step
 from railyard.jobs.samples.checks import expected_rows, found_rows
-from railyard.jobs.samples.tasks import (
-    BadLine,
-    Generator,
-    Numbers,
-    Part,
-    check_lines,
-    generated,
-    parsed_splits,
-)
+from railyard.jobs.samples.tasks import BadLine, RowsGen, check_lines, generated, parsed_splits
 from railyard.jobs.taskio import Buffer, Counters, JobError, TaskIO, TaskResult
 
 #: What a decimal of 1 becomes.
@@ -90,7 +82,6 @@ RANKINGS_SHARE = 0.05
 RANKING_BYTES, VISIT_BYTES = 62, 167
 
 _EXPONENT = 0.8
-_ROWS_AT_ONCE = 2**14
 _VISITS_PER_VISITOR = 8
 #: A prime larger than any number of pages here: multiples of it visit all of them.
 _PRIME = 2**31 - 1
@@ -267,13 +258,13 @@ class Select(PairsOperator):
             nonlocal read
             read += 1
             if read % _ROWS_PER_REPORT == 0:
-                io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * read / (2 * groups))
+                io.progress(after_fetch(read / (2 * groups)))
 
         tables = {
             name: (columns, _rows_of(runs[stage], report))
             for stage, (name, columns) in zip(task.reads, self.tables.items(), strict=True)
         }
-        half = (1 + FETCHED_SHARE) / 2
+        half = after_fetch(0.5)
         for row in run_select(tables, self.select, self.values, lambda: io.progress(half)):
             found += 1
             yield row
@@ -372,9 +363,7 @@ def _is_day(text: str) -> bool:
         return False
 
 
-class _TableGen(Generator):
-    """Base of the generators of both tables."""
-
+class _TableGen(RowsGen):
     if TYPE_CHECKING:
         pages: int
 
@@ -382,14 +371,10 @@ class _TableGen(Generator):
         require(1 <= self.pages < _PRIME, "pages", self.pages, f"1 to {_PRIME - 1}")
         super().setup()
 
-    def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
-        dice = np.random.default_rng((self.seed, part.index))
-        counters["rows"] = part.stop - part.first
-        for row, count in part.pieces(_ROWS_AT_ONCE):
-            yield "".join(self.lines(row, count, dice)).encode(), count
+    def text(self, first: int, rows: int, dice: np.random.Generator) -> bytes:
+        return "".join(self.lines(first, rows, dice)).encode()
 
     def lines(self, first: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
-        """Make ``rows`` rows from ``first`` on."""
         raise NotImplementedError
 
 
@@ -442,7 +427,7 @@ def page_url(page: int) -> str:
     return f"http://www.{site}.example/{folder}/{words[37 * page % 983]}/{page:x}.html"
 
 
-def _popular(choices: int, rows: int, dice: np.random.Generator) -> Numbers:
+def _popular(choices: int, rows: int, dice: np.random.Generator) -> npt.NDArray[np.int64]:
     """Numbers below ``choices`` by Zipf's law, 0 the most frequent."""
     drawn = np.searchsorted(_shares_up_to(choices), dice.random(rows), side="right")
     return np.minimum(drawn, choices - 1).astype(np.int64)

@@ -16,7 +16,6 @@ candidates come out for an association.  The last item is one of 4,096: a few co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from itertools import combinations, pairwise
 
@@ -40,9 +39,8 @@ from railyard.jobs.plan import (
 )
 from railyard.jobs.samples.checks import expected_candidates
 from railyard.jobs.samples.tasks import (
-    Generator,
     Numbers,
-    Part,
+    RowsGen,
     ShipLines,
     check_lines,
     generated,
@@ -55,7 +53,6 @@ from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 ITEMS_MAX = 100
 
 _PREFIXES_PER_PIECE = 2**12
-_ROWS_AT_ONCE = 2**14
 _EXPONENT = 0.3
 _LASTS = 4096
 #: Largest distance of two items of a beginning that follow one another.
@@ -108,7 +105,7 @@ def _join(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     return TaskResult(output=pieces_of(sorted(lasts), candidates, io, _PREFIXES_PER_PIECE))
 
 
-class AssociationsGen(Generator):
+class AssociationsGen(RowsGen):
     """Generates `rows` associations of `items` items in `parts` files."""
 
     rows: int
@@ -120,11 +117,8 @@ class AssociationsGen(Generator):
         require(2 <= self.items <= ITEMS_MAX, "items", self.items, f"2 to {ITEMS_MAX}")
         super().setup()
 
-    def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
-        dice = np.random.default_rng((self.seed, part.index))
-        counters["rows"] = part.stop - part.first
-        for _, count in part.pieces(_ROWS_AT_ONCE):
-            yield _text(_rows(self, count, dice)), count
+    def text(self, _: int, rows: int, dice: np.random.Generator) -> bytes:
+        return _text(_rows(self, rows, dice))
 
 
 def _rows(job: AssociationsGen, count: int, dice: np.random.Generator) -> Numbers:
@@ -140,7 +134,7 @@ def _rows(job: AssociationsGen, count: int, dice: np.random.Generator) -> Number
     return rows
 
 
-def _text(rows: Numbers) -> Buffer:
+def _text(rows: Numbers) -> bytes:
     count, items = rows.shape
     text = np.empty((count, items, _ITEM_BYTES), np.uint8)
     text[:, :, 0] = ord("i")

@@ -29,7 +29,7 @@ from railyard.cluster.errors import require
 from railyard.cluster.messages import Split, TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import FETCHED_SHARE, Work, split_bytes
+from railyard.jobs.operators import Work, after_fetch, split_bytes
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import GivenFile, Request, Step, generating_step
 from railyard.jobs.taskio import BadInput, Buffer, Counters, FileReader, TaskIO, TaskResult
@@ -40,6 +40,7 @@ _COUNTED_BYTES = 2**20
 #: Bytes of a wrong line that its error shows.
 _SHOWN_BYTES = 60
 
+_ROWS_AT_ONCE = 2**14
 _VOCABULARY = 20_000
 _LETTERS_MAX = 14
 _WORDS_AT_ONCE = 2**16
@@ -82,13 +83,11 @@ class Generator(Job):
 
     def setup(self) -> None:
         require(self.total >= 1, self.TOTAL, self.total, "a whole number >= 1")
-        right = f"1 to the number of {self.OF}"
-        require(1 <= self.parts <= self.total, "parts", self.parts, right)
+        require(1 <= self.parts <= self.total, "parts", self.parts, f"1 to the number of {self.OF}")
         require(self.seed >= 0, "seed", self.seed, "a whole number >= 0")
 
     @property
     def total(self) -> int:
-        """How many rows (or bytes) all parts have."""
         return int(getattr(self, self.TOTAL))
 
     def stages(self) -> tuple[Stage, ...]:
@@ -108,6 +107,20 @@ class Generator(Job):
 
     def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
         """Make a part: yield its pieces, each with how many of its rows (or bytes) that is."""
+        raise NotImplementedError
+
+
+class RowsGen(Generator):
+    """Base of jobs that generate rows of text, many of them at once."""
+
+    def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
+        dice = np.random.default_rng((self.seed, part.index))
+        counters["rows"] = part.stop - part.first
+        for row, count in part.pieces(_ROWS_AT_ONCE):
+            yield self.text(row, count, dice), count
+
+    def text(self, first: int, rows: int, dice: np.random.Generator) -> bytes:
+        """Make ``rows`` rows from ``first`` on."""
         raise NotImplementedError
 
 
@@ -307,8 +320,7 @@ class ShipLines:
         counters[self.counter] = 0
         for keys, lines in parsed_splits(self.parse, task, io):
             for partition, rows in rows_by_partition(keys, task.partitions):
-                joined = b"\n".join([lines[row] for row in rows.tolist()])
-                partitions[partition] += [joined, b"\n"]
+                partitions[partition] += [b"\n".join([lines[row] for row in rows.tolist()]), b"\n"]
             counters[self.counter] += len(lines)
         return TaskResult(partitions=partitions)
 
@@ -320,5 +332,4 @@ def pieces_of(
     for start in range(0, len(keys), keys_at_once):
         some = keys[start : start + keys_at_once]
         yield b"".join(map(text_of, some))
-        done = (start + len(some)) / len(keys)
-        io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done)
+        io.progress(after_fetch((start + len(some)) / len(keys)))

@@ -40,14 +40,7 @@ from railyard.cluster.errors import UsageError, require
 from railyard.cluster.messages import JobPackage, TaskSpec
 from railyard.jobs.formats import FixedRecords
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import (
-    FETCHED_SHARE,
-    PairsOperator,
-    Reduce,
-    Work,
-    fetched,
-    split_blocks,
-)
+from railyard.jobs.operators import PairsOperator, Reduce, Work, after_fetch, fetched, split_blocks
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import (
     Files,
@@ -346,7 +339,7 @@ def _count_all(counters: Counters, task: TaskSpec, records: int) -> None:
 def _in_order(records: Bytes, io: TaskIO) -> Iterator[Buffer]:
     order = key_order(records)
     for start in range(0, len(order), _ROWS_PER_PIECE):
-        io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * start / len(order))
+        io.progress(after_fetch(start / len(order)))
         yield records.take(order[start : start + _ROWS_PER_PIECE], axis=0).data.cast("B")
 
 
