@@ -189,8 +189,7 @@ def _verify(files: Files, source: str, output: str) -> Verdict:
     if wrong := difference(found, expected, "ranks"):
         return wrong
     if not _is_summary(last, len(expected), coefficient):
-        words = f"{len(expected)} rows, {coefficient} expected, not: {shown(last)}"
-        return Verdict(False, words)
+        return Verdict(False, f"{len(expected)} rows, {coefficient} expected, not: {shown(last)}")
     detail = f"{len(expected)} rows, rank correlation {coefficient}, as computed independently"
     return Verdict(True, detail)
 

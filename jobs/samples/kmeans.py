@@ -291,19 +291,14 @@ def plan_kmeans(request: Request) -> Plan:
 
     def verify(files: Files) -> Verdict:
         expected = expected_clusters(files, source, job.k, job.iterations)
-        found = sorted(lines_of(files, steps[-1].output))
-        if wrong := difference(found, expected.lines, "lines"):
+        if wrong := difference(sorted(lines_of(files, steps[-1].output)), expected.lines, "lines"):
             return wrong
         largest = sorted(range(job.k), key=lambda cluster: -expected.sizes[cluster])[:_SHOWN]
         similar = f"{expected.similarity:.3f}, {expected.similarity_first:.3f} in the first"
-        return Verdict(
-            True,
-            f"{sum(expected.sizes)} movies in {job.k} clusters, as computed independently",
-            (
-                f"mean similarity to their centroids {similar} iteration",
-                *(f"cluster {cluster}: {expected.sizes[cluster]} movies" for cluster in largest),
-            ),
-        )
+        detail = f"{sum(expected.sizes)} movies in {job.k} clusters, as computed independently"
+        first = f"mean similarity to their centroids {similar} iteration"
+        sizes = [f"cluster {cluster}: {expected.sizes[cluster]} movies" for cluster in largest]
+        return Verdict(True, detail, (first, *sizes))
 
     return Plan(
         steps=(*before, *steps),

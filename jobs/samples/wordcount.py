@@ -274,15 +274,10 @@ def plan_wordcount(request: Request) -> Plan:
         if wrong or len(found) != len(expected):
             example = f': "{wrong[0][0].decode(errors="replace")}" {wrong[0][1]}' if wrong else ""
             return Verdict(False, f"{len(wrong)} counts differ from an independent count{example}")
-        total = expected.total()
-        return Verdict(
-            True,
-            f"{total} words, {len(expected)} distinct, as counted independently",
-            tuple(
-                f"{count:>9}  {shown(word, _LETTERS_MAX)}"
-                for word, count in expected.most_common(_TOP)
-            ),
-        )
+        detail = f"{expected.total()} words, {len(expected)} distinct, as counted independently"
+        top = expected.most_common(_TOP)
+        lines = tuple(f"{count:>9}  {shown(word, _LETTERS_MAX)}" for word, count in top)
+        return Verdict(True, detail, lines)
 
     return _plan_text("wordcount", WordCount, request, bytes.split, compare)
 
