@@ -24,27 +24,15 @@ from itertools import groupby
 
 import numpy as np
 
-from railyard.cluster.errors import require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.operators import Work, fetched
-from railyard.jobs.plan import (
-    Files,
-    Plan,
-    Request,
-    Step,
-    Verdict,
-    decoded,
-    difference,
-    lines_of,
-    plan_of,
-    shown,
-)
+from railyard.jobs.plan import Files, Plan, Request, Verdict, difference, lines_of, plan_of, shown
 from railyard.jobs.samples.checks import expected_ranks
 from railyard.jobs.samples.tasks import (
     RowsGen,
     check_lines,
-    generated,
+    generated_rows,
     lines_in,
     malformed,
     parsed_splits,
@@ -172,14 +160,9 @@ class TableGen(RowsGen):
 
 def plan_correlation(request: Request) -> Plan:
     """Rank the rows of a generated or given table."""
+    generate = partial(generated_rows, TableGen, ROW_BYTES, "a row")
     check = partial(check_lines, checked_rows)
-    return plan_of("correlation", Correlation, request, _generate, _verify, check)
-
-
-def _generate(request: Request) -> tuple[Step]:
-    size = request.stored_bytes
-    require(size >= ROW_BYTES, "size", size, f"at least a row of {ROW_BYTES} real bytes")
-    return (generated(TableGen, request, rows=size // ROW_BYTES),)
+    return plan_of("correlation", Correlation, request, generate, _verify, check)
 
 
 def _verify(files: Files, source: str, output: str) -> Verdict:
@@ -196,10 +179,10 @@ def _verify(files: Files, source: str, output: str) -> Verdict:
 
 def _is_summary(line: bytes, rows: int, coefficient: str) -> bool:
     """Whether this is the last line of the output for so many rows and this coefficient."""
-    start, _, found = decoded(line).rpartition("\t")
-    if start != f"\t{rows}":
+    start, _, found = line.rpartition(b"\t")
+    if start != b"\t%d" % rows:
         return False
     try:
-        return found == coefficient or abs(float(found) - float(coefficient)) < _ROUNDING
+        return found == coefficient.encode() or abs(float(found) - float(coefficient)) < _ROUNDING
     except ValueError:
         return False

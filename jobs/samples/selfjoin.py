@@ -43,7 +43,7 @@ from railyard.jobs.samples.tasks import (
     RowsGen,
     ShipLines,
     check_lines,
-    generated,
+    generated_rows,
     lines_in,
     malformed,
     pieces_of,
@@ -153,11 +153,9 @@ def plan_self_join(request: Request) -> Plan:
 
 
 def _generate(request: Request) -> tuple[Step]:
-    size = request.stored_bytes
     items = AssociationsGen(**{"rows": 1} | dict(request.params)).items
-    least = items * _ITEM_BYTES
-    require(size >= least, "size", size, f"at least an association of {least} real bytes")
-    return (generated(AssociationsGen, request, rows=size // least, items=items),)
+    row_bytes = items * _ITEM_BYTES
+    return generated_rows(AssociationsGen, row_bytes, "an association", request, items=items)
 
 
 def _verify(files: Files, source: str, output: str) -> Verdict:

@@ -51,7 +51,7 @@ from railyard.jobs.samples.tasks import (
     ArticlesGen,
     ShipLines,
     check_lines,
-    generated,
+    generated_text,
     lines_in,
     malformed,
     pieces_of,
@@ -187,7 +187,8 @@ def _rank(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
 # The plans --------------------------------------------------------------------------------------
 def plan_sequence_count(request: Request) -> Plan:
     """Count the sequences in generated articles, or in given text."""
-    return plan_of("sequence-count", SequenceCount, request, _articles, _verify_counts)
+    generate = partial(generated_text, ArticlesGen)
+    return plan_of("sequence-count", SequenceCount, request, generate, _verify_counts)
 
 
 def plan_ranked_inverted_index(request: Request) -> Plan:
@@ -212,12 +213,6 @@ def _verify_index(files: Files, source: str, output: str) -> Verdict:
     return wrong or Verdict(True, detail, _most_spread(expected))
 
 
-def _articles(request: Request, folder: str = "input") -> tuple[Step]:
-    size = request.stored_bytes
-    require(size >= 1, "size", size, "at least one real byte")
-    return (generated(ArticlesGen, request, folder, size=size),)
-
-
 def _counts(request: Request) -> tuple[Step, Step]:
     """The steps that make counts of about the size that is asked for."""
     size = request.stored_bytes
@@ -226,7 +221,8 @@ def _counts(request: Request) -> tuple[Step, Step]:
     size = round(size / COUNTS_PER_BYTE)
     parts = math.ceil(request.parts / COUNTS_PER_BYTE)
     # The articles are made for the counts alone: only these are spread over racks, and announced.
-    (articles,) = _articles(replace(request, stored_bytes=size, parts=parts, skew=None), "articles")
+    wanted = replace(request, stored_bytes=size, parts=parts, skew=None)
+    (articles,) = generated_text(ArticlesGen, wanted, "articles")
     package = pack_job(SequenceCount)
     count = generating_step("sequence-count", request, package, of=articles.output)
     files = math.ceil(request.parts * _FILES_PER_BLOCK)

@@ -130,6 +130,22 @@ def generated(job: type[Generator], request: Request, folder: str = "input", **p
     return generating_step(job.__name__.lower(), request, pack_job(job, params), folder)
 
 
+def generated_text(job: type[Generator], request: Request, folder: str = "input") -> tuple[Step]:
+    """The step that generates a request's size of text."""
+    size = request.stored_bytes
+    require(size >= 1, "size", size, "at least one real byte")
+    return (generated(job, request, folder, size=size),)
+
+
+def generated_rows(
+    job: type[Generator], row_bytes: int, row: str, request: Request, **params: Any
+) -> tuple[Step]:
+    """The step that generates as many rows of so many bytes as the request has room for."""
+    size = request.stored_bytes
+    require(size >= row_bytes, "size", size, f"at least {row} of {row_bytes} real bytes")
+    return (generated(job, request, rows=size // row_bytes, **params),)
+
+
 # Generated text ----------------------------------------------------------------------------------
 class TextGen(Generator):
     """Generates `size` bytes of text in `parts` files."""

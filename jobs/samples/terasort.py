@@ -52,7 +52,7 @@ from railyard.jobs.plan import (
     measured_step,
     require_params,
 )
-from railyard.jobs.samples.tasks import Generator, Part, generated, rows_by_number
+from railyard.jobs.samples.tasks import Generator, Part, generated_rows, rows_by_number
 from railyard.jobs.taskio import Buffer, Counters, FileReader, TaskIO, TaskResult
 
 RECORD_BYTES = 100
@@ -473,11 +473,9 @@ def plan_terasort(request: Request) -> Plan:
 
 
 def _generate(request: Request) -> Step:
-    rows = request.stored_bytes // RECORD_BYTES
-    right = f"at least one record of {RECORD_BYTES} real bytes"
-    require(rows >= 1, "size", request.stored_bytes, right)
+    (step,) = generated_rows(TeraGen, RECORD_BYTES, "one record", request, **request.params)
     require_enough([request.stored_bytes], request.reduces)
-    return generated(TeraGen, request, rows=rows, **request.params)
+    return step
 
 
 def _findings(files: Files, folder: str) -> dict[bytes, list[str]]:
