@@ -69,8 +69,6 @@ _TEXT, _KEY_VALUE, _BY_LINES = "TextInputFormat", "KeyValueTextInputFormat", "NL
 _INPUT_FORMATS = (_TEXT, _KEY_VALUE, "AutoInputFormat", _BY_LINES)
 _OUTPUT_FORMATS = ("TextOutputFormat",)
 _IDENTITY = ("IdentityReducer", "org.apache.hadoop.mapred.lib.IdentityReducer")
-_NONE = "NONE"
-_AGGREGATE = "aggregate"
 _JAVA = ("org.", "com.", "java.")
 #: How many maps, and how large their inputs.
 _SPLITTING = ("mapreduce.job.maps", "mapreduce.input.fileinputformat.split.minsize")
@@ -110,7 +108,7 @@ def streaming_of(request: StreamingRequest, begun_ms: int, store: str) -> Stream
     separator, fields = _written("map", settings)
     reduce_separator, reduce_fields = _written("reduce", settings)
     by_reduce = any(name in settings.values for name in _written_names("reduce"))
-    aggregates = request.reducer == _AGGREGATE
+    aggregates = request.reducer == "aggregate"
     reducer = "" if aggregates or request.reducer in _IDENTITY else request.reducer or ""
     order = _order_parts(settings)
     lines, delimiter = _lines_per_map(form, settings), _delimiter(form, settings)
@@ -223,13 +221,12 @@ def reads_recursively(request: StreamingRequest) -> bool:
 
 
 def _reduces(request: StreamingRequest, settings: Settings) -> int:
-    given = request.reduces
-    if given is not None:
-        settings.values["mapreduce.job.reduces"] = given
+    if request.reduces is not None:
+        settings.values["mapreduce.job.reduces"] = request.reduces
     number = settings.whole("mapreduce.job.reduces", 1)
     if number > REDUCES_MAX:
         raise UsageError(f"-numReduceTasks {number}: need at most {REDUCES_MAX}")
-    return 0 if request.reducer == _NONE else number
+    return 0 if request.reducer == "NONE" else number
 
 
 def _copies(name: str, settings: Settings) -> bool:

@@ -81,7 +81,6 @@ class Settings:
                 SETTINGS.check(listed, f"-D {name}={value}")
 
     def text(self, name: str, default: str) -> str:
-        """A text, ``default`` if it is not set."""
         return self.values.get(name, default)
 
     def separator(self, name: str, default: str = "\t") -> bytes:

@@ -77,7 +77,6 @@ class CoflowTrace:
         return sum(coflow.width for coflow in self.coflows)
 
     def first(self, count: int) -> CoflowTrace:
-        """The trace with only the first ``count`` coflows."""
         return CoflowTrace(name=self.name, racks=self.racks, coflows=self.coflows[:count])
 
 
