@@ -184,7 +184,6 @@ def _rank(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     return TaskResult(output=pieces_of(sorted(index), text_of, io))
 
 
-# The plans --------------------------------------------------------------------------------------
 def plan_sequence_count(request: Request) -> Plan:
     """Count the sequences in generated articles, or in given text."""
     generate = partial(generated_text, ArticlesGen)

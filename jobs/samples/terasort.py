@@ -263,7 +263,6 @@ def require_enough(sizes: Sequence[int], partitions: int) -> None:
 def sample_cuts(readers: Sequence[FileReader], partitions: int) -> list[bytes]:
     """The keys that cut the records of these files into ``partitions`` of about equal size.
 
-    Reads up to ``SAMPLED_RECORDS`` records from up to ``SAMPLED_PLACES`` evenly spread places.
     Raises ``UsageError`` if there are fewer records than partitions.
     """
     sizes = [reader.stored_bytes for reader in readers]

@@ -230,11 +230,9 @@ def _environment(job: Streaming, attempt: AttemptId, task: TaskSpec) -> dict[str
     """
     begun_ms = job.begun_ms
     attempt_id = hadoop_attempt_id(begun_ms, attempt)
-    task_id = attempt_id.rpartition("_")[0].replace("attempt_", "task_", 1)
-    settings = dict(job.settings)
-    settings |= {
+    settings = job.settings | {
         "mapreduce.job.id": hadoop_job_id(begun_ms, job_of(attempt)),
-        "mapreduce.task.id": task_id,
+        "mapreduce.task.id": attempt_id.rpartition("_")[0].replace("attempt_", "task_", 1),
         "mapreduce.task.attempt.id": attempt_id,
         "mapreduce.task.partition": str(task.index),
         "mapreduce.task.ismap": str(not task.reads).lower(),

@@ -97,10 +97,7 @@ class StreamingRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 def streaming_of(request: StreamingRequest, begun_ms: int, store: str) -> Streaming:
-    """The job that is asked for.  Raises ``UsageError``, a line, for what is wrong or missing.
-
-    ``begun_ms`` and ``store`` are as in ``Streaming``.
-    """
+    """The job that is asked for.  Raises ``UsageError``, a line, for what is wrong or missing."""
     settings = Settings(request.settings)
     settings.check()
     reduces = _reduces(request, settings)
