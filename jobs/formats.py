@@ -24,8 +24,7 @@ from railyard.cluster.messages import Split
 from railyard.jobs.taskio import BadInput, Buffer, FileReader
 
 _LF, _ANY_END = re.compile(rb"\n"), re.compile(rb"\r\n?|\n")
-#: Bytes of a read that looks for the end of a line.
-_TAIL_BYTES = 2**16
+_TAIL_BYTES = 2**16  #: of a read that searches for the end of a line
 
 
 class InputFormat(Protocol):

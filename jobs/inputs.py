@@ -23,20 +23,16 @@ from railyard.cluster.errors import RailyardError, UsageError, printable, unknow
 from railyard.jobs.model import INPUT_NAME
 from railyard.jobs.plan import GivenFile, Plan
 
-#: Marks an input as a file or folder of the block store.
-STORE_PREFIX = "dfs:"
-#: Most files of one input.
-FILES_MAX = 10_000
+STORE_PREFIX = "dfs:"  #: marks an input as a file or folder of the block store
+FILES_MAX = 10_000  #: of one input
 #: "./a=b" is a file with such a name.
 _NAMED = re.compile(rf"({INPUT_NAME.pattern})=(.+)", re.DOTALL)
 #: Between paths of the store; other commas are part of a name, or of {a,b}.
 _BETWEEN = re.compile(rf",(?={STORE_PREFIX}|/)")
-#: What makes a path of the store a pattern.
-_PATTERN = re.compile(r"[*?\[{]")
+_PATTERN = re.compile(r"[*?\[{]")  #: what makes a path of the store a pattern
 #: The paths that match a pattern of the block store, in order.
 Matching = Callable[[str], Sequence[str]]
-#: Names that begin so are no data, as in Hadoop.
-_HIDDEN = (".", "_")
+_HIDDEN = (".", "_")  #: names that begin so are no data, as in Hadoop
 
 
 class InputError(RailyardError):

@@ -141,12 +141,9 @@ def read_params(job: type, given: Mapping[str, Any]) -> dict[str, ParamValue]:
     }
 
 
-#: Name of one of a job's inputs.
-INPUT_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
-#: Most tasks of a stage.
-TASKS_MAX = COUNT_MAX
-#: Most reduces of a real job: more would take too long on a laptop's slots.
-REDUCES_MAX = 100_000
+INPUT_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  #: of one of a job's inputs
+TASKS_MAX = COUNT_MAX  #: of a stage
+REDUCES_MAX = 100_000  #: of a real job: more would take too long on a laptop's slots
 
 _AT_THE_END = "nothing is called at a task's end: yield from map or reduce as you go"
 _WITHIN_A_JOB = "need map, combine and reduce; a job of several steps has stages()"
@@ -171,8 +168,7 @@ _NO_HOOKS = {
         "a reduce yields pairs, which are written as key<TAB>value",
     ),
 }
-#: From which likeness on a method is taken for a slip of ``setup`` or the like.
-_LIKENESS = 0.87
+_LIKENESS = 0.87  #: from which on a method is taken for a slip of ``setup`` or the like
 
 
 class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -228,8 +224,7 @@ class Job:
     input: ClassVar[InputFormat] = Lines()  #: how the job's files are read as records
 
     def __init__(self, **params: Any) -> None:
-        #: {counter: count} of the current task
-        self.counters: dict[str, int] = {}
+        self.counters: dict[str, int] = {}  #: {counter: count} of the current task
         own = [kind for kind in reversed(type(self).__mro__) if kind not in Job.__mro__]
         members = {name: member for kind in own for name, member in vars(kind).items()}
         require_known_hooks(members, type(self).__name__)

@@ -34,10 +34,8 @@ Partitioner = Callable[[Any, int], int]
 _HEADER = struct.Struct("<QQ")  # groups, bytes after the header
 _TEXT_BYTES = 2**18  # approximate size of the pieces in which text is written
 
-#: Groups that a merge handles between two progress reports.
-_GROUPS_PER_REPORT = 4096
-#: Share of the fetches in a reduce's progress, as in Hadoop.
-_FETCHED_SHARE = 1 / 3
+_GROUPS_PER_REPORT = 4096  #: that a merge handles between two progress reports
+_FETCHED_SHARE = 1 / 3  #: of the fetches in a reduce's progress, as in Hadoop
 _LINES = Lines()
 #: What these count, as "m.records_in".
 COUNTED = (

@@ -32,8 +32,7 @@ from railyard.cluster.messages import SOURCE_BYTES_MAX, JobPackage
 from railyard.cluster.units import format_size
 from railyard.jobs.model import Job, read_params, require_known_hooks
 
-#: Most files beside a job's own.
-FILES_MAX = 1000
+FILES_MAX = 1000  #: beside a job's own
 _SUFFIX = ".py"
 _INIT = "__init__.py"
 #: Jobs of these packages are named by their module; all others are shipped as text.
@@ -43,8 +42,7 @@ _OURS = "railyard.jobs."
 _FUNCTIONS = ("map", "combine", "reduce", "partition", "setup")
 #: Longest error of a job's file that is shown: its message must fit on a line.
 _WORDS_LETTERS_MAX = 300
-#: Name of the class that is made of a module's functions.
-_FUNCTIONS_CLASS = "Functions"
+_FUNCTIONS_CLASS = "Functions"  #: name of the class that is made of a module's functions
 
 
 def pack_job(job: type[Job], params: Mapping[str, Any] | None = None) -> JobPackage:
@@ -325,8 +323,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
         return Path(getattr(module, "__file__", None) or "").absolute() in (path, path / _INIT)
 
 
-#: That of the job that was loaded last.
-_finder: _Finder | None = None
+_finder: _Finder | None = None  #: of the job that was loaded last
 
 
 def _imported(text: bytes) -> Iterator[str]:

@@ -18,9 +18,7 @@ from railyard.cluster.messages import TaskSpec
 from railyard.cluster.messaging.wire import COUNTER_MAX, NAME_LETTERS_MAX
 
 Buffer = bytes | bytearray | memoryview
-
-#: {counter: count} of a task; summed over the tasks of a job
-Counters = dict[str, int]
+Counters = dict[str, int]  #: {counter: count} of a task; summed over the tasks of a job
 
 
 class BadInput(RailyardError):

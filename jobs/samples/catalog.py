@@ -11,8 +11,7 @@ from railyard.jobs.model import input_names
 from railyard.jobs.package import load_job, pack_file
 from railyard.jobs.plan import Plan, Request, Sample, measured_step
 
-#: The letters of a user's file that are shown as the name of its job.
-_SHOWN_LETTERS_MAX = 40
+_SHOWN_LETTERS_MAX = 40  #: of a user's file, as the name of its job
 
 #: {job: the file of its plan within this folder, a line about it}
 _JOBS = {

@@ -39,17 +39,13 @@ from railyard.jobs.samples.tasks import (
 )
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
-#: Bytes of a generated row: "n0000001,000001,000001" and the end of the line.
-ROW_BYTES = 23
+ROW_BYTES = 23  #: of a generated row: "n0000001,000001,000001" and the end of the line
 
 _ROW = re.compile(rb"([^,\t]+),(-?[0-9]{1,18}),(-?[0-9]{1,18})")
 _LINES_PER_PIECE = 2**12
-#: Share of the generated rows that have another row's name.
-_AGAIN = 0.02
-#: Generated numbers are below.
-_NUMBERS = 10**6
-#: Both coefficients are rounded to six digits.
-_ROUNDING = 1.1e-6
+_AGAIN = 0.02  #: share of the generated rows that have another row's name
+_NUMBERS = 10**6  #: generated ones are below
+_ROUNDING = 1.1e-6  #: both coefficients are rounded to six digits
 
 
 class Correlation(Job):

@@ -70,17 +70,14 @@ K_MAX = 256
 ITERATIONS_MAX = 1000
 #: Ratings of its movie that a centroid has at most, the first ones of its line.
 CENTROID_RATINGS_MAX = 4096
-#: What the lines of centroids begin with.
-CENTROID = b"centroid\t"
-#: Mean bytes of a generated movie's line, measured.
-MOVIE_BYTES = 1_775
+CENTROID = b"centroid\t"  #: what the lines of centroids begin with
+MOVIE_BYTES = 1_775  #: mean of a generated movie's line, measured
 
 _MOVIE = re.compile(rb"([0-9]{1,15}):([0-9]{1,15}_[1-5](?:,[0-9]{1,15}_[1-5])*)\r?")
 _RIGHT = "movie:rater_rating,rater_rating,... with ratings of 1 to 5, as in 17:148_3,82_5"
 _HEADER = struct.Struct("<QQdQ")  # cluster, movie's number, similarity, bytes of its line
 _LINES_PER_PIECE = 2**8
-#: Clusters that a verdict shows.
-_SHOWN = 5
+_SHOWN = 5  #: clusters that a verdict shows
 
 #: Ratings of 1, 2, ... 5 in the training set.
 _NETFLIX = (4_617_990, 10_132_080, 28_811_247, 33_750_958, 23_168_232)

@@ -54,8 +54,7 @@ from railyard.jobs.samples.checks import expected_rows, found_rows
 from railyard.jobs.samples.tasks import BadLine, RowsGen, check_lines, generated, parsed_splits
 from railyard.jobs.taskio import Buffer, Counters, JobError, TaskIO, TaskResult
 
-#: What a decimal of 1 becomes.
-DECIMAL_UNIT = 10**9
+DECIMAL_UNIT = 10**9  #: what a decimal of 1 becomes
 
 _LINES = Lines()
 _WHOLE = re.compile(r"[0-9]{1,10}")
@@ -64,22 +63,17 @@ _SHOWN_LETTERS_MAX = 60
 
 #: Instructions of SQLite between two progress reports: about a hundredth of a second.
 _STEPS_PER_REPORT = 10**6
-#: Rows between two progress reports while tables are filled.
-_ROWS_PER_REPORT = 4096
+_ROWS_PER_REPORT = 4096  #: while tables are filled
 
 Cell = str | int
 Row = tuple[Any, ...]
 
 _SUMS = ("sourceIP", "revenue", "ranks", "visits")
-#: The columns of the output.
-COLUMNS = ("sourceIP", "totalRevenue", "avgPageRank")
-#: Rows that a verdict shows.
-_SHOWN_ROWS = 10
+COLUMNS = ("sourceIP", "totalRevenue", "avgPageRank")  #: of the output
+_SHOWN_ROWS = 10  #: that a verdict shows
 
-#: Share of ``rankings`` in the bytes of both tables.
-RANKINGS_SHARE = 0.05
-#: Mean bytes of a row, measured.
-RANKING_BYTES, VISIT_BYTES = 62, 167
+RANKINGS_SHARE = 0.05  #: of ``rankings`` in the bytes of both tables
+RANKING_BYTES, VISIT_BYTES = 62, 167  #: mean of a row, measured
 
 _EXPONENT = 0.8
 _VISITS_PER_VISITOR = 8

@@ -55,16 +55,13 @@ ITEMS_MAX = 100
 _PREFIXES_PER_PIECE = 2**12
 _EXPONENT = 0.3
 _LASTS = 4096
-#: Largest distance of two items of a beginning that follow one another.
-_STEP_MAX = 997
-#: Items are numbers of so many digits.
-_DIGITS = 7
+_STEP_MAX = 997  #: largest distance of two items of a beginning that follow one another
+_DIGITS = 7  #: items are numbers of so many
 _ITEM_BYTES = _DIGITS + 2  #: "i", the digits, and a comma or the end of the line
 #: First items are below; a prime, so that multiples of another number visit all of them.
 _FIRST_ITEMS = 9_800_003
 _SPREAD = 48_271
-#: Candidates that a verdict shows.
-_SHOWN = 5
+_SHOWN = 5  #: candidates that a verdict shows
 
 
 class SelfJoin(Job):

@@ -59,15 +59,12 @@ from railyard.jobs.samples.tasks import (
 )
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
-#: Words of a sequence.
-LENGTH = 3
-#: Bytes of counts that a byte of generated articles becomes, measured.
-COUNTS_PER_BYTE = 5.2
+LENGTH = 3  #: words of a sequence
+COUNTS_PER_BYTE = 5.2  #: bytes of counts that a byte of generated articles becomes, measured
 
 _TEXT = Lines(block_bytes=2**18)
 _HEADER = struct.Struct("<QQ")  # bytes of the document's name, bytes of the sequences
-#: Sequences of a document that are partitioned at once, about.
-_SEQUENCES_AT_ONCE = 2**14
+_SEQUENCES_AT_ONCE = 2**14  #: about so many of a document are partitioned together
 _COUNTED = re.compile(rb"(\S+ \S+ \S+)\t[^\t]*\t[0-9]{1,18}\r?")
 #: Files of counts have about 90 % of a block, so that hardly one of them has a second block.
 _FILES_PER_BLOCK = 10 / 9

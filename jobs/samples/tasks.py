@@ -35,10 +35,8 @@ from railyard.jobs.plan import GivenFile, Request, Step, generating_step
 from railyard.jobs.taskio import BadInput, Buffer, Counters, FileReader, TaskIO, TaskResult
 
 _LINES = Lines()
-#: Bytes per read while lines are counted.
-_COUNTED_BYTES = 2**20
-#: Bytes of a wrong line that its error shows.
-_SHOWN_BYTES = 60
+_COUNTED_BYTES = 2**20  #: per read while lines are counted
+_SHOWN_BYTES = 60  #: of a wrong line, in its error
 
 _ROWS_AT_ONCE = 2**14
 _VOCABULARY = 20_000
@@ -46,15 +44,13 @@ _LETTERS_MAX = 14
 _WORDS_AT_ONCE = 2**16
 _WORDS_PER_LINE = 12
 _MEDIAN_WORDS, _SIGMA = 300, math.sqrt(2 * math.log(2))
-#: Bytes of a word and the blank after it, a bit above the mean.
-_WORD_BYTES = 7
+_WORD_BYTES = 7  #: of a word and the blank after it, a bit above the mean
 
 Numbers = npt.NDArray[np.int64]
 
 Key = TypeVar("Key")
 Parsed = TypeVar("Parsed")
-#: Parses a block of whole lines; raises ``BadLine``.
-Parse = Callable[[Buffer], Parsed]
+Parse = Callable[[Buffer], Parsed]  #: parses a block of whole lines; raises ``BadLine``
 
 
 # Generating --------------------------------------------------------------------------------------

@@ -80,11 +80,9 @@ SAMPLED_PLACES = 10
 Keys = npt.NDArray[np.bytes_]  #: whole keys; they compare as byte strings
 Rows = npt.NDArray[np.intp]
 
-#: Records per piece of the output, 4 MB.
-_ROWS_PER_PIECE = 40_000
+_ROWS_PER_PIECE = 40_000  #: of the output, 4 MB
 _PART, _ERROR = "part", "error"
-#: How many unsorted places of a block are listed; all are counted.
-_ERRORS_LISTED = 10
+_ERRORS_LISTED = 10  #: how many unsorted places of a block; all are counted
 
 
 # Generating --------------------------------------------------------------------------------------

@@ -41,10 +41,8 @@ from railyard.jobs.taskio import (
     check_counters,
 )
 
-#: Pairs that wait for a combiner together.
-COMBINED_AT_ONCE = 500_000
-#: Most counters of a task.
-COUNTERS_MAX = 500
+COMBINED_AT_ONCE = 500_000  #: pairs that wait for a combiner together
+COUNTERS_MAX = 500  #: of a task
 
 #: Amount of a counter, and its most digits.
 _AMOUNT, _DIGITS_MAX = re.compile(r"[+-]?[0-9]+"), 100

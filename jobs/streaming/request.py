@@ -49,8 +49,7 @@ class Streaming(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     partition_parts: tuple[KeyPart, ...] = ()
     order_parts: tuple[KeyPart, ...] = ()  #: () = by the bytes of the whole key
     key_separator: bytes = b"\t"  #: between the fields that these parts count
-    #: a line without a separator gets one, as in Hadoop
-    adds_separator: bool = False
+    adds_separator: bool = False  #: a line without a separator gets one, as in Hadoop
     timeout_s: float = 600.0  #: of a program that neither reads nor writes; 0 = none
     status_counts: bool = True  #: a program that ends with another status than 0 has failed
     reporter_prefix: bytes = b"reporter:"  #: of lines of stderr for counters and status

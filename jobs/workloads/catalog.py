@@ -109,7 +109,6 @@ _FAMILIES = (
     Family("coflow-benchmark", coflow_jobs, "coflow-benchmark (Chowdhury)", "FILE.txt"),
 )
 
-#: {name: family}
 FAMILIES: dict[str, Family] = {family.name: family for family in _FAMILIES}
 #: {sample job: (shuffle / input, output / shuffle)}, as measured on real jobs with 10 GB of
 #: generated input on hybrid-8x4.  TeraSort keeps every byte.  WordCount's maps, with a combiner,

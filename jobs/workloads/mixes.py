@@ -49,10 +49,8 @@ from railyard.jobs.workloads.model import Recurrence
 MIX = "mix"
 _PARAM = "param."
 _INPUT = "input"
-#: Longest text that is read as a number.
-_NUMBER_LETTERS_MAX = 30
-#: Most jobs of a mix; the simulator's workloads may have more.
-JOBS_MAX = 10_000
+_NUMBER_LETTERS_MAX = 30  #: longest text that is read as a number
+JOBS_MAX = 10_000  #: of a mix; the simulator's workloads may have more
 _Count = Annotated[int, msgspec.Meta(ge=1, le=JOBS_MAX)]
 _Reduces = Annotated[int, msgspec.Meta(ge=1, le=REDUCES_MAX)]
 

@@ -11,8 +11,7 @@ from railyard.cluster.inputfile import read_file
 
 #: How to get traces, for errors.
 HOW_TO_GET = "railyard workloads fetch puts the public traces into $RAILYARD_TRACES, or ./traces"
-#: Letters of a first line that are looked at.
-_LETTERS_MAX = 2000
+_LETTERS_MAX = 2000  #: of a first line, by which a format is found
 #: A line of SWIM's, the first line of coflow-benchmark's.
 _SWIM = re.compile(r"\S+(?:\t\d+){5}")
 _COFLOWS = re.compile(r"\s*\d+\s+\d+\s*")
