@@ -227,7 +227,7 @@ def test_a_folder_that_cannot_be_marked_is_not_left(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(runfolder, "_write_mark", full)
+    monkeypatch.setattr(runfolder, "open", full, raising=False)
     with pytest.raises(OSError, match="No space left"):
         runfolder.mark_folder(path, PURPOSE)
     assert not path.exists()

@@ -26,6 +26,7 @@ from railyard.dfs.blockfile import CheckedRange, pack_sums, sums_of
 from railyard.dfs.datanode.transfers import BlockSource
 from railyard.dfs.messages import ReadBlock, WriteBlock
 from railyard.dfs.peers import OutgoingBlock, Peers
+from railyard.dfs.placement import nearest_first
 from railyard.dfs.reader import BlockUnavailable
 from railyard.dfs.writer import NoRoom
 from tests.dfs.conftest import Dfs, small_topology
@@ -258,7 +259,8 @@ def test_a_block_that_changes_while_it_is_read(start_dfs, monkeypatch, how, read
     writer.write("/one", [LONG], replication=1)
     file = cluster.client(reader).open("/two")
     (block,) = file._blocks
-    changes.append(cluster.block_file(file._nodes_to_try(block)[0], block.block))
+    nearest = nearest_first(reader, block.nodes, lambda _: False)[0]
+    changes.append(cluster.block_file(nearest, block.block))
     assert read_on(file.stream()) == (LONG, "")  # goes on with the other replica
     (block,) = writer.locations("/one")
     changes.append(cluster.block_file("r0n0", block.block))
