@@ -24,8 +24,7 @@ from railyard.cluster.messages import Split
 from railyard.jobs.taskio import BadInput, Buffer, FileReader
 
 _LF, _ANY_END = re.compile(rb"\n"), re.compile(rb"\r\n?|\n")
-#: Bytes of a read that looks for the end of a line.
-_TAIL_BYTES = 2**16
+_TAIL_BYTES = 2**16  #: of a read that searches for the end of a line
 
 
 class InputFormat(Protocol):
@@ -84,10 +83,8 @@ class FixedRecords:
             raise BadInput(f"{path}: is empty: need at least one record of {self.length} bytes")
         over = stored_bytes % self.length
         if over:
-            raise BadInput(
-                f"{path}: the record at offset {stored_bytes - over} is cut short:"
-                f" {over} of {self.length} bytes"
-            )
+            cut = f"is cut short: {over} of {self.length} bytes"
+            raise BadInput(f"{path}: the record at offset {stored_bytes - over} {cut}")
 
     def blocks(self, file: FileReader, split: Split) -> Iterator[Buffer]:
         start = _round_up(split.stored_offset, self.length)

@@ -7,8 +7,6 @@ dfs:/a,/b  "dfs:/logs/{may,june}-*"     several, as Hadoop has them
 orders=o.csv  customers=dfs:/c          for a job that names its inputs
 
 An input may be given several times, and is then all of these.
-
-Never here: reading the block store.
 """
 
 from __future__ import annotations
@@ -25,20 +23,16 @@ from railyard.cluster.errors import RailyardError, UsageError, printable, unknow
 from railyard.jobs.model import INPUT_NAME
 from railyard.jobs.plan import GivenFile, Plan
 
-#: Marks an input as a file or folder of the block store.
-STORE_PREFIX = "dfs:"
-#: Most files of one input.
-FILES_MAX = 10_000
+STORE_PREFIX = "dfs:"  #: marks an input as a file or folder of the block store
+FILES_MAX = 10_000  #: of one input
 #: "./a=b" is a file with such a name.
 _NAMED = re.compile(rf"({INPUT_NAME.pattern})=(.+)", re.DOTALL)
 #: Between paths of the store; other commas are part of a name, or of {a,b}.
 _BETWEEN = re.compile(rf",(?={STORE_PREFIX}|/)")
-#: What makes a path of the store a pattern.
-_PATTERN = re.compile(r"[*?\[{]")
+_PATTERN = re.compile(r"[*?\[{]")  #: what makes a path of the store a pattern
 #: The paths that match a pattern of the block store, in order.
 Matching = Callable[[str], Sequence[str]]
-#: Names that begin so are no data, as in Hadoop.
-_HIDDEN = (".", "_")
+_HIDDEN = (".", "_")  #: names that begin so are no data, as in Hadoop
 
 
 class InputError(RailyardError):
@@ -245,8 +239,7 @@ def _below(folder: Path) -> list[tuple[str, Path]]:
     found: list[tuple[str, Path]] = []
 
     def failed(error: OSError) -> None:
-        shown = printable(str(error.filename))
-        raise InputError(f"{shown}: cannot be read: {error.strerror}")
+        raise InputError(f"{printable(str(error.filename))}: cannot be read: {error.strerror}")
 
     for root, folders, files in os.walk(folder, onerror=failed):
         folders[:] = sorted(name for name in folders if not name.startswith(_HIDDEN))

@@ -13,15 +13,7 @@ from dataclasses import dataclass, field
 
 from railyard.cluster.messages import Split, TaskSpec
 from railyard.jobs.model import Job, check_input_names, run_task
-from railyard.jobs.taskio import (
-    Buffer,
-    Counters,
-    FileReader,
-    JobError,
-    Programs,
-    TaskResult,
-    check_counters,
-)
+from railyard.jobs.taskio import Buffer, Counters, JobError, Programs, TaskResult, check_counters
 
 
 class BytesReader:
@@ -29,10 +21,7 @@ class BytesReader:
 
     def __init__(self, data: Buffer) -> None:
         self._data = memoryview(data)
-
-    @property
-    def stored_bytes(self) -> int:
-        return len(self._data)
+        self.stored_bytes = len(self._data)  #: length of the file
 
     def read(self, offset: int, length: int) -> memoryview:
         return self._data[offset : offset + length]
@@ -61,7 +50,7 @@ class LocalIO:
     def programs(self) -> Programs:
         raise JobError("a job with programs needs a cluster")
 
-    def open(self, path: str) -> FileReader:
+    def open(self, path: str) -> BytesReader:
         return BytesReader(self.files[path])
 
     def fetched(self) -> Iterator[tuple[str, memoryview]]:

@@ -95,8 +95,7 @@ class Param:
         try:
             read: ParamValue = msgspec.convert(value, self.kind, strict=not isinstance(value, str))
         except msgspec.ValidationError:
-            right = f"need {_KINDS[self.kind]}"
-            raise UsageError(f"{job}: {self.name} = {value!r}: {right}") from None
+            raise UsageError(f"{job}: {self.name} = {value!r}: need {_KINDS[self.kind]}") from None
         return read
 
 
@@ -142,12 +141,9 @@ def read_params(job: type, given: Mapping[str, Any]) -> dict[str, ParamValue]:
     }
 
 
-#: Name of one of a job's inputs.
-INPUT_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
-#: Most tasks of a stage.
-TASKS_MAX = COUNT_MAX
-#: Most reduces of a real job: more would take too long on a laptop's slots.
-REDUCES_MAX = 100_000
+INPUT_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  #: of one of a job's inputs
+TASKS_MAX = COUNT_MAX  #: of a stage
+REDUCES_MAX = 100_000  #: of a real job: more would take too long on a laptop's slots
 
 _AT_THE_END = "nothing is called at a task's end: yield from map or reduce as you go"
 _WITHIN_A_JOB = "need map, combine and reduce; a job of several steps has stages()"
@@ -172,8 +168,7 @@ _NO_HOOKS = {
         "a reduce yields pairs, which are written as key<TAB>value",
     ),
 }
-#: From which likeness on a method is taken for a slip of ``setup`` or the like.
-_LIKENESS = 0.87
+_LIKENESS = 0.87  #: from which on a method is taken for a slip of ``setup`` or the like
 
 
 class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -190,7 +185,6 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def reads_files(self) -> bool:
-        """Whether it reads files of the block store."""
         return not self.reads and not self.tasks
 
     @property
@@ -230,8 +224,7 @@ class Job:
     input: ClassVar[InputFormat] = Lines()  #: how the job's files are read as records
 
     def __init__(self, **params: Any) -> None:
-        #: {counter: count} of the current task
-        self.counters: dict[str, int] = {}
+        self.counters: dict[str, int] = {}  #: {counter: count} of the current task
         own = [kind for kind in reversed(type(self).__mro__) if kind not in Job.__mro__]
         members = {name: member for kind in own for name, member in vars(kind).items()}
         require_known_hooks(members, type(self).__name__)
@@ -358,8 +351,7 @@ def check_stages(stages: Sequence[StageSpec]) -> None:
             raise UsageError(f"{where}: need a name of small letters only")
         if stage.name in seen:
             raise UsageError(f"{where}: there are two of that name")
-        right = f"at most {TASKS_MAX}"
-        require(stage.tasks <= TASKS_MAX, f"{where}: tasks", stage.tasks, right)
+        require(stage.tasks <= TASKS_MAX, f"{where}: tasks", stage.tasks, f"at most {TASKS_MAX}")
         if stage.tasks < 0 or (stage.reads and stage.tasks == 0):
             raise UsageError(f"{where}: tasks = {stage.tasks}: need a whole number >= 1")
         if len(set(stage.reads)) < len(stage.reads):
@@ -370,10 +362,8 @@ def check_stages(stages: Sequence[StageSpec]) -> None:
                 raise UsageError(f'{where}: reads "{name}": need a stage listed before it')
             other = readers.setdefault(name, stage)
             if other.tasks != stage.tasks:
-                raise UsageError(
-                    f'{where}: has {stage.tasks} tasks, but "{other.name}", which reads "{name}"'
-                    f" as well, has {other.tasks}: need as many"
-                )
+                others = f'"{other.name}", which reads "{name}" as well, has {other.tasks}'
+                raise UsageError(f"{where}: has {stage.tasks} tasks, but {others}: need as many")
         seen[stage.name] = stage
     check_input_names(stages, input_names(stages))
 

@@ -34,10 +34,8 @@ Partitioner = Callable[[Any, int], int]
 _HEADER = struct.Struct("<QQ")  # groups, bytes after the header
 _TEXT_BYTES = 2**18  # approximate size of the pieces in which text is written
 
-#: Groups that a merge handles between two progress reports.
-_GROUPS_PER_REPORT = 4096
-#: Share of the fetches in a reduce's progress, as in Hadoop.
-FETCHED_SHARE = 1 / 3
+_GROUPS_PER_REPORT = 4096  #: that a merge handles between two progress reports
+_FETCHED_SHARE = 1 / 3  #: of the fetches in a reduce's progress, as in Hadoop
 _LINES = Lines()
 #: What these count, as "m.records_in".
 COUNTED = (
@@ -143,10 +141,8 @@ class RunWriter:
         partitions = len(self._partitions)
         number = self._partition(key, partitions)
         if not (isinstance(number, int) and 0 <= number < partitions):
-            raise JobError(
-                f"partition({key!r:.60}, {partitions}) gave {number!r:.60}:"
-                f" need a whole number from 0 to {partitions - 1}"
-            )
+            gave = f"partition({key!r:.60}, {partitions}) gave {number!r:.60}"
+            raise JobError(f"{gave}: need a whole number from 0 to {partitions - 1}")
         return number
 
 
@@ -212,10 +208,8 @@ def _packed(value: Any) -> bytes:
     try:
         return bytes(_packer().pack(value))
     except (TypeError, ValueError, OverflowError) as error:
-        raise JobError(
-            f"cannot ship {value!r:.80}: {error}: need str, bytes, int of 64 bits, float, bool,"
-            " None, or tuples of those"
-        ) from None
+        right = "str, bytes, int of 64 bits, float, bool, None, or tuples of those"
+        raise JobError(f"cannot ship {value!r:.80}: {error}: need {right}") from None
 
 
 def _packer() -> msgpack.Packer:
@@ -299,8 +293,7 @@ class Reduce(PairsOperator):
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         """Run one reduce task; ``function`` is called lazily, as the result's output is read."""
-        pairs = self._pairs(fetched_runs(task, io), task, io, counters)
-        return self.deliver(pairs, task, counters)
+        return self.deliver(self._pairs(fetched_runs(task, io), task, io, counters), task, counters)
 
     def _pairs(
         self, runs: RunReader, task: TaskSpec, io: TaskIO, counters: Counters
@@ -311,7 +304,7 @@ class Reduce(PairsOperator):
             nonlocal done
             done += 1
             if done % _GROUPS_PER_REPORT == 0:
-                io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done / runs.groups)
+                io.progress(after_fetch(done / runs.groups))
 
         function = self.function
         for key, values in runs.merged(report):
@@ -349,8 +342,13 @@ def split_blocks(form: InputFormat, task: TaskSpec, io: TaskIO) -> Iterator[tupl
 def fetched(task: TaskSpec, io: TaskIO) -> Iterator[tuple[str, memoryview]]:
     """(Stage, output) for all that a task fetches; reports the progress."""
     for number, (stage, output) in enumerate(io.fetched(), 1):
-        io.progress(FETCHED_SHARE * min(1.0, number / max(1, task.inputs)))
+        io.progress(_FETCHED_SHARE * min(1.0, number / max(1, task.inputs)))
         yield stage, output
+
+
+def after_fetch(done: float) -> float:
+    """The progress of a task that has fetched all, and done that share of its other work."""
+    return _FETCHED_SHARE + (1 - _FETCHED_SHARE) * done
 
 
 def fetched_runs(task: TaskSpec, io: TaskIO) -> RunReader:

@@ -32,8 +32,7 @@ from railyard.cluster.messages import SOURCE_BYTES_MAX, JobPackage
 from railyard.cluster.units import format_size
 from railyard.jobs.model import Job, read_params, require_known_hooks
 
-#: Most files beside a job's own.
-FILES_MAX = 1000
+FILES_MAX = 1000  #: beside a job's own
 _SUFFIX = ".py"
 _INIT = "__init__.py"
 #: Jobs of these packages are named by their module; all others are shipped as text.
@@ -43,8 +42,7 @@ _OURS = "railyard.jobs."
 _FUNCTIONS = ("map", "combine", "reduce", "partition", "setup")
 #: Longest error of a job's file that is shown: its message must fit on a line.
 _WORDS_LETTERS_MAX = 300
-#: Name of the class that is made of a module's functions.
-_FUNCTIONS_CLASS = "Functions"
+_FUNCTIONS_CLASS = "Functions"  #: name of the class that is made of a module's functions
 
 
 def pack_job(job: type[Job], params: Mapping[str, Any] | None = None) -> JobPackage:
@@ -81,8 +79,7 @@ def pack_file(
         params={},
     )
     job = _choose(_module_of(shipped), job_class, shipped.file_name)
-    package = msgspec.structs.replace(shipped, job_class=job.__name__)
-    return _packed(job, params, package)
+    return _packed(job, params, msgspec.structs.replace(shipped, job_class=job.__name__))
 
 
 def load_job(package: JobPackage) -> Job:
@@ -304,10 +301,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
             module = sys.modules.get(name)
             if module is not None and not self._is_ours(module, name):
                 origin = printable(str(getattr(module, "__file__", None) or "Railyard"))
-                right = "need another name"
-                raise UsageError(
-                    f"{self._shown(path)}: {name} is imported from {origin} already: {right}"
-                )
+                has = f"{name} is imported from {origin} already"
+                raise UsageError(f"{self._shown(path)}: {has}: need another name")
         self._replaced = self._remove()
         sys.meta_path.insert(0, self)
 
@@ -324,15 +319,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
 
     def _is_ours(self, module: ModuleType, name: str) -> bool:
         """Whether a module is the file of the job's folder, imported by whoever runs Railyard."""
-        path = self._roots[name]
-        files = [Path(self._shown(path)), Path(self._shown(path)) / _INIT]
-        return Path(getattr(module, "__file__", None) or "").absolute() in [
-            file.absolute() for file in files
-        ]
+        path = Path(self._shown(self._roots[name])).absolute()
+        return Path(getattr(module, "__file__", None) or "").absolute() in (path, path / _INIT)
 
 
-#: That of the job that was loaded last.
-_finder: _Finder | None = None
+_finder: _Finder | None = None  #: of the job that was loaded last
 
 
 def _imported(text: bytes) -> Iterator[str]:

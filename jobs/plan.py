@@ -165,7 +165,9 @@ class Sample:
     plan: Callable[[Request], Plan]  #: raises ``UsageError`` for wrong parameters
 
 
-def measured_step(name: str, source: str, request: Request, package: JobPackage) -> Step:
+def measured_step(
+    name: str, source: str, request: Request, pack: Callable[[Files], JobPackage]
+) -> Step:
     """The step of the requested job."""
     return Step(
         name=name,
@@ -173,20 +175,15 @@ def measured_step(name: str, source: str, request: Request, package: JobPackage)
         inputs=request.inputs,
         output=output_of(request),
         reduces=request.reduces,
-        pack=lambda _: package,
+        pack=pack,
         measured=True,
     )
 
 
 def generating_step(
-    name: str,
-    request: Request,
-    package: JobPackage,
-    stored_bytes: int,
-    folder: str = "input",
-    of: str = "",
+    name: str, request: Request, package: JobPackage, folder: str = "input", of: str = ""
 ) -> Step:
-    """A step that generates about ``stored_bytes`` of input, skewed if that is asked for.
+    """A step that generates input of about the request's size, skewed if that is asked for.
 
     ``folder``: its output below the folder of the run, if it is not shared with other runs; ``of``:
     what it makes that of, the output of another such step.
@@ -204,7 +201,7 @@ def generating_step(
         output=output,
         pack=lambda _: package,
         shares=request.skew.shares(request.racks, drawn_for) if request.skew is not None else (),
-        generated_bytes=stored_bytes,
+        generated_bytes=request.stored_bytes,
     )
 
 
@@ -225,7 +222,7 @@ def plan_of(
     before = () if request.input else generate(request)
     source = before[-1].output if before else request.input
     package = pack_job(job, request.params if params is None else params)
-    step = measured_step(name, source, request, package)
+    step = measured_step(name, source, request, lambda _: package)
     return Plan(
         steps=(*before, step),
         input=job.input,

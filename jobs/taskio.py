@@ -2,8 +2,6 @@
 
 An attempt on a node implements them with the block store and the shuffle; ``jobs.local`` and tests
 with byte strings.
-
-Never here: processes, sockets, clocks.
 """
 
 from __future__ import annotations
@@ -20,9 +18,7 @@ from railyard.cluster.messages import TaskSpec
 from railyard.cluster.messaging.wire import COUNTER_MAX, NAME_LETTERS_MAX
 
 Buffer = bytes | bytearray | memoryview
-
-#: {counter: count} of a task; summed over the tasks of a job
-Counters = dict[str, int]
+Counters = dict[str, int]  #: {counter: count} of a task; summed over the tasks of a job
 
 
 class BadInput(RailyardError):

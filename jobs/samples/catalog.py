@@ -11,8 +11,7 @@ from railyard.jobs.model import input_names
 from railyard.jobs.package import load_job, pack_file
 from railyard.jobs.plan import Plan, Request, Sample, measured_step
 
-#: The letters of a user's file that are shown as the name of its job.
-_SHOWN_LETTERS_MAX = 40
+_SHOWN_LETTERS_MAX = 40  #: of a user's file, as the name of its job
 
 #: {job: the file of its plan within this folder, a line about it}
 _JOBS = {
@@ -55,7 +54,7 @@ def user_job(file: Path, job_class: str = "") -> Sample:
         job = load_job(package)
         stages = job.stage_specs()
         return Plan(
-            steps=(measured_step(name, request.input, request, package),),
+            steps=(measured_step(name, request.input, request, lambda _: package),),
             input=job.input,
             formats={each: job.input_format(each) for each in input_names(stages)},
             needs_input=any(stage.reads_files for stage in stages),

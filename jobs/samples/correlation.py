@@ -24,46 +24,28 @@ from itertools import groupby
 
 import numpy as np
 
-from railyard.cluster.errors import require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.operators import Work, fetched
-from railyard.jobs.plan import (
-    Files,
-    Plan,
-    Request,
-    Step,
-    Verdict,
-    decoded,
-    difference,
-    lines_of,
-    plan_of,
-    shown,
-)
+from railyard.jobs.plan import Files, Plan, Request, Verdict, difference, lines_of, plan_of, shown
 from railyard.jobs.samples.checks import expected_ranks
 from railyard.jobs.samples.tasks import (
-    Generator,
-    Part,
+    RowsGen,
     check_lines,
-    generated,
+    generated_rows,
     lines_in,
     malformed,
     parsed_splits,
 )
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
-#: Bytes of a generated row: "n0000001,000001,000001" and the end of the line.
-ROW_BYTES = 23
+ROW_BYTES = 23  #: of a generated row: "n0000001,000001,000001" and the end of the line
 
 _ROW = re.compile(rb"([^,\t]+),(-?[0-9]{1,18}),(-?[0-9]{1,18})")
 _LINES_PER_PIECE = 2**12
-_ROWS_AT_ONCE = 2**14
-#: Share of the generated rows that have another row's name.
-_AGAIN = 0.02
-#: Generated numbers are below.
-_NUMBERS = 10**6
-#: Both coefficients are rounded to six digits.
-_ROUNDING = 1.1e-6
+_AGAIN = 0.02  #: share of the generated rows that have another row's name
+_NUMBERS = 10**6  #: generated ones are below
+_ROUNDING = 1.1e-6  #: both coefficients are rounded to six digits
 
 
 class Correlation(Job):
@@ -154,37 +136,29 @@ def _half(twice: int) -> bytes:
     return b"%d.5" % (twice // 2) if twice % 2 else b"%d" % (twice // 2)
 
 
-class TableGen(Generator):
+class TableGen(RowsGen):
     """Generates `rows` rows in `parts` files; the columns depend on one another."""
 
     rows: int
     parts: int = 1
     seed: int = 1
 
-    def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
-        dice = np.random.default_rng((self.seed, part.index))
-        counters["rows"] = part.stop - part.first
-        for row, count in part.pieces(_ROWS_AT_ONCE):
-            names = np.arange(row, row + count)
-            again = dice.random(count) < _AGAIN
-            names[again] = dice.integers(0, self.rows, again.sum())
-            first = dice.random(count) ** 3  # many small numbers, some of them equal
-            second = (first + dice.random(count)) / 2
-            columns = names, first * _NUMBERS // 1, second * _NUMBERS // 1
-            table = np.column_stack(columns).astype(np.int64).tolist()
-            yield b"".join([b"n%07d,%06d,%06d\n" % tuple(each) for each in table]), count
+    def text(self, first: int, rows: int, dice: np.random.Generator) -> bytes:
+        names = np.arange(first, first + rows)
+        again = dice.random(rows) < _AGAIN
+        names[again] = dice.integers(0, self.rows, again.sum())
+        one = dice.random(rows) ** 3  # many small numbers, some of them equal
+        other = (one + dice.random(rows)) / 2
+        columns = names, one * _NUMBERS // 1, other * _NUMBERS // 1
+        table = np.column_stack(columns).astype(np.int64).tolist()
+        return b"".join([b"n%07d,%06d,%06d\n" % tuple(each) for each in table])
 
 
 def plan_correlation(request: Request) -> Plan:
     """Rank the rows of a generated or given table."""
+    generate = partial(generated_rows, TableGen, ROW_BYTES, "a row")
     check = partial(check_lines, checked_rows)
-    return plan_of("correlation", Correlation, request, _generate, _verify, check)
-
-
-def _generate(request: Request) -> tuple[Step]:
-    size = request.stored_bytes
-    require(size >= ROW_BYTES, "size", size, f"at least a row of {ROW_BYTES} real bytes")
-    return (generated("tablegen", TableGen, request, rows=size // ROW_BYTES),)
+    return plan_of("correlation", Correlation, request, generate, _verify, check)
 
 
 def _verify(files: Files, source: str, output: str) -> Verdict:
@@ -194,18 +168,17 @@ def _verify(files: Files, source: str, output: str) -> Verdict:
     if wrong := difference(found, expected, "ranks"):
         return wrong
     if not _is_summary(last, len(expected), coefficient):
-        words = f"{len(expected)} rows, {coefficient} expected, not: {shown(last)}"
-        return Verdict(False, words)
+        return Verdict(False, f"{len(expected)} rows, {coefficient} expected, not: {shown(last)}")
     detail = f"{len(expected)} rows, rank correlation {coefficient}, as computed independently"
     return Verdict(True, detail)
 
 
 def _is_summary(line: bytes, rows: int, coefficient: str) -> bool:
     """Whether this is the last line of the output for so many rows and this coefficient."""
-    start, _, found = decoded(line).rpartition("\t")
-    if start != f"\t{rows}":
+    start, _, found = line.rpartition(b"\t")
+    if start != b"\t%d" % rows:
         return False
     try:
-        return found == coefficient or abs(float(found) - float(coefficient)) < _ROUNDING
+        return found == coefficient.encode() or abs(float(found) - float(coefficient)) < _ROUNDING
     except ValueError:
         return False

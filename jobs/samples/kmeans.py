@@ -38,7 +38,7 @@ import numpy as np
 from railyard.cluster.errors import UsageError, require
 from railyard.cluster.messages import JobPackage, TaskSpec
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import FETCHED_SHARE, Work, fetched
+from railyard.jobs.operators import Work, after_fetch, fetched
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import (
     Files,
@@ -70,17 +70,14 @@ K_MAX = 256
 ITERATIONS_MAX = 1000
 #: Ratings of its movie that a centroid has at most, the first ones of its line.
 CENTROID_RATINGS_MAX = 4096
-#: What the lines of centroids begin with.
-CENTROID = b"centroid\t"
-#: Mean bytes of a generated movie's line, measured.
-MOVIE_BYTES = 1_775
+CENTROID = b"centroid\t"  #: what the lines of centroids begin with
+MOVIE_BYTES = 1_775  #: mean of a generated movie's line, measured
 
 _MOVIE = re.compile(rb"([0-9]{1,15}):([0-9]{1,15}_[1-5](?:,[0-9]{1,15}_[1-5])*)\r?")
 _RIGHT = "movie:rater_rating,rater_rating,... with ratings of 1 to 5, as in 17:148_3,82_5"
 _HEADER = struct.Struct("<QQdQ")  # cluster, movie's number, similarity, bytes of its line
 _LINES_PER_PIECE = 2**8
-#: Clusters that a verdict shows.
-_SHOWN = 5
+_SHOWN = 5  #: clusters that a verdict shows
 
 #: Ratings of 1, 2, ... 5 in the training set.
 _NETFLIX = (4_617_990, 10_132_080, 28_811_247, 33_750_958, 23_168_232)
@@ -207,7 +204,7 @@ class KMeans(Job):
             for start in range(0, len(members), _LINES_PER_PIECE):
                 piece = members[start : start + _LINES_PER_PIECE]
                 yield b"".join([b"%d\t%s\n" % (cluster, member.line) for member in piece])
-            io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done / len(clusters))
+            io.progress(after_fetch(done / len(clusters)))
 
 
 class _Member(NamedTuple):
@@ -291,19 +288,14 @@ def plan_kmeans(request: Request) -> Plan:
 
     def verify(files: Files) -> Verdict:
         expected = expected_clusters(files, source, job.k, job.iterations)
-        found = sorted(lines_of(files, steps[-1].output))
-        if wrong := difference(found, expected.lines, "lines"):
+        if wrong := difference(sorted(lines_of(files, steps[-1].output)), expected.lines, "lines"):
             return wrong
         largest = sorted(range(job.k), key=lambda cluster: -expected.sizes[cluster])[:_SHOWN]
         similar = f"{expected.similarity:.3f}, {expected.similarity_first:.3f} in the first"
-        return Verdict(
-            True,
-            f"{sum(expected.sizes)} movies in {job.k} clusters, as computed independently",
-            (
-                f"mean similarity to their centroids {similar} iteration",
-                *(f"cluster {cluster}: {expected.sizes[cluster]} movies" for cluster in largest),
-            ),
-        )
+        detail = f"{sum(expected.sizes)} movies in {job.k} clusters, as computed independently"
+        first = f"mean similarity to their centroids {similar} iteration"
+        sizes = [f"cluster {cluster}: {expected.sizes[cluster]} movies" for cluster in largest]
+        return Verdict(True, detail, (first, *sizes))
 
     return Plan(
         steps=(*before, *steps),
@@ -342,7 +334,7 @@ def _generate(request: Request, k: int) -> Step:
     require(size >= 1, "size", size, "at least one real byte")
     count = max(1, size // MOVIE_BYTES)
     _require_enough(k, count)
-    return generated("ratingsgen", RatingsGen, request, movies=count)
+    return generated(RatingsGen, request, movies=count)
 
 
 def _check_files(k: int, files: Sequence[GivenFile]) -> None:

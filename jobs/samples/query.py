@@ -47,23 +47,14 @@ from railyard.cluster.errors import printable, require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import FETCHED_SHARE, PairsOperator, RunReader, fetched
+from railyard.jobs.operators import PairsOperator, RunReader, after_fetch, fetched
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import Files, GivenFile, Plan, Request, Step, Verdict, measured_step
 from railyard.jobs.samples.checks import expected_rows, found_rows
-from railyard.jobs.samples.tasks import (
-    BadLine,
-    Generator,
-    Numbers,
-    Part,
-    check_lines,
-    generated,
-    parsed_splits,
-)
+from railyard.jobs.samples.tasks import BadLine, RowsGen, check_lines, generated, parsed_splits
 from railyard.jobs.taskio import Buffer, Counters, JobError, TaskIO, TaskResult
 
-#: What a decimal of 1 becomes.
-DECIMAL_UNIT = 10**9
+DECIMAL_UNIT = 10**9  #: what a decimal of 1 becomes
 
 _LINES = Lines()
 _WHOLE = re.compile(r"[0-9]{1,10}")
@@ -72,25 +63,19 @@ _SHOWN_LETTERS_MAX = 60
 
 #: Instructions of SQLite between two progress reports: about a hundredth of a second.
 _STEPS_PER_REPORT = 10**6
-#: Rows between two progress reports while tables are filled.
-_ROWS_PER_REPORT = 4096
+_ROWS_PER_REPORT = 4096  #: while tables are filled
 
 Cell = str | int
 Row = tuple[Any, ...]
 
 _SUMS = ("sourceIP", "revenue", "ranks", "visits")
-#: The columns of the output.
-COLUMNS = ("sourceIP", "totalRevenue", "avgPageRank")
-#: Rows that a verdict shows.
-_SHOWN_ROWS = 10
+COLUMNS = ("sourceIP", "totalRevenue", "avgPageRank")  #: of the output
+_SHOWN_ROWS = 10  #: that a verdict shows
 
-#: Share of ``rankings`` in the bytes of both tables.
-RANKINGS_SHARE = 0.05
-#: Mean bytes of a row, measured.
-RANKING_BYTES, VISIT_BYTES = 62, 167
+RANKINGS_SHARE = 0.05  #: of ``rankings`` in the bytes of both tables
+RANKING_BYTES, VISIT_BYTES = 62, 167  #: mean of a row, measured
 
 _EXPONENT = 0.8
-_ROWS_AT_ONCE = 2**14
 _VISITS_PER_VISITOR = 8
 #: A prime larger than any number of pages here: multiples of it visit all of them.
 _PRIME = 2**31 - 1
@@ -208,6 +193,11 @@ def check_tables(files: Sequence[GivenFile]) -> None:
         check_lines(TABLES[given.input].rows, [given])
 
 
+def _as_pair(row: Row) -> tuple[Any, Any]:
+    """The first column, and the others."""
+    return row[0], row[1:]
+
+
 @dataclass(frozen=True)
 class Scan(PairsOperator):
     """Runs a SELECT over each block of a table's rows in the task's splits.
@@ -220,7 +210,7 @@ class Scan(PairsOperator):
     values: Mapping[str, Any] = field(default_factory=dict)  #: {NAME: what stands for :NAME}
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        return self.deliver(_as_pairs(self._rows(task, io, counters)), task, counters)
+        return self.deliver(map(_as_pair, self._rows(task, io, counters)), task, counters)
 
     def _rows(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[Row]:
         found = counters[f"{task.stage}.rows_in"] = 0
@@ -244,16 +234,13 @@ class Select(PairsOperator):
     tables: Mapping[str, Sequence[str]]
     select: str
     values: Mapping[str, Any] = field(default_factory=dict)  #: {NAME: what stands for :NAME}
-    #: makes a pair of a row; None = the first column, and the others
-    as_pair: Callable[[Row], tuple[Any, Any]] | None = None
+    as_pair: Callable[[Row], tuple[Any, Any]] = _as_pair
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         runs = {stage: RunReader() for stage in task.reads}
         for stage, output in fetched(task, io):
             runs[stage].add(output)
-        rows = self._rows(runs, task, io, counters)
-        pairs = map(self.as_pair, rows) if self.as_pair is not None else _as_pairs(rows)
-        return self.deliver(pairs, task, counters)
+        return self.deliver(map(self.as_pair, self._rows(runs, task, io, counters)), task, counters)
 
     def _rows(
         self, runs: Mapping[str, RunReader], task: TaskSpec, io: TaskIO, counters: Counters
@@ -265,13 +252,13 @@ class Select(PairsOperator):
             nonlocal read
             read += 1
             if read % _ROWS_PER_REPORT == 0:
-                io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * read / (2 * groups))
+                io.progress(after_fetch(read / (2 * groups)))
 
         tables = {
             name: (columns, _rows_of(runs[stage], report))
             for stage, (name, columns) in zip(task.reads, self.tables.items(), strict=True)
         }
-        half = (1 + FETCHED_SHARE) / 2
+        half = after_fetch(0.5)
         for row in run_select(tables, self.select, self.values, lambda: io.progress(half)):
             found += 1
             yield row
@@ -302,10 +289,6 @@ def run_select(
 
 def _rows_of(run: RunReader, on_group: Callable[[], None]) -> Iterator[Row]:
     return ((key, *row) for key, rows in run.merged(on_group) for row in rows)
-
-
-def _as_pairs(rows: Iterable[Row]) -> Iterator[tuple[Any, Any]]:
-    return ((row[0], row[1:]) for row in rows)
 
 
 # The job -----------------------------------------------------------------------------------------
@@ -374,9 +357,7 @@ def _is_day(text: str) -> bool:
         return False
 
 
-class _TableGen(Generator):
-    """Base of the generators of both tables."""
-
+class _TableGen(RowsGen):
     if TYPE_CHECKING:
         pages: int
 
@@ -384,14 +365,10 @@ class _TableGen(Generator):
         require(1 <= self.pages < _PRIME, "pages", self.pages, f"1 to {_PRIME - 1}")
         super().setup()
 
-    def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
-        dice = np.random.default_rng((self.seed, part.index))
-        counters["rows"] = part.stop - part.first
-        for row, count in part.pieces(_ROWS_AT_ONCE):
-            yield "".join(self.lines(row, count, dice)).encode(), count
+    def text(self, first: int, rows: int, dice: np.random.Generator) -> bytes:
+        return "".join(self.lines(first, rows, dice)).encode()
 
     def lines(self, first: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
-        """Make ``rows`` rows from ``first`` on."""
         raise NotImplementedError
 
 
@@ -444,7 +421,7 @@ def page_url(page: int) -> str:
     return f"http://www.{site}.example/{folder}/{words[37 * page % 983]}/{page:x}.html"
 
 
-def _popular(choices: int, rows: int, dice: np.random.Generator) -> Numbers:
+def _popular(choices: int, rows: int, dice: np.random.Generator) -> npt.NDArray[np.int64]:
     """Numbers below ``choices`` by Zipf's law, 0 the most frequent."""
     drawn = np.searchsorted(_shares_up_to(choices), dice.random(rows), side="right")
     return np.minimum(drawn, choices - 1).astype(np.int64)
@@ -482,10 +459,10 @@ def plan_query(request: Request) -> Plan:
     """Run the query over two generated tables, or over those that are given."""
     job = Query(**request.params)
     generating = () if request.input else _generate(request)
-    given = zip(TABLES, (step.output for step in generating), strict=False)
-    inputs = dict(request.inputs or given)
+    inputs = dict(request.inputs or zip(TABLES, (step.output for step in generating), strict=False))
     source = request.input or request.shared or request.folder
-    query = measured_step("query", source, request, pack_job(Query, request.params))
+    package = pack_job(Query, request.params)
+    query = measured_step("query", source, request, lambda _: package)
 
     def verify(files: Files) -> Verdict:
         tables = inputs["rankings"], inputs["uservisits"]
@@ -520,6 +497,6 @@ def _generate(request: Request) -> tuple[Step, Step]:
     )
     visits = replace(request, stored_bytes=rows * VISIT_BYTES)
     return (
-        generated("rankingsgen", RankingsGen, ranked, "rankings", pages=pages),
-        generated("uservisitsgen", UserVisitsGen, visits, "uservisits", rows=rows, pages=pages),
+        generated(RankingsGen, ranked, "rankings", pages=pages),
+        generated(UserVisitsGen, visits, "uservisits", rows=rows, pages=pages),
     )

@@ -16,7 +16,6 @@ candidates come out for an association.  The last item is one of 4,096: a few co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from itertools import combinations, pairwise
 
@@ -40,12 +39,11 @@ from railyard.jobs.plan import (
 )
 from railyard.jobs.samples.checks import expected_candidates
 from railyard.jobs.samples.tasks import (
-    Generator,
     Numbers,
-    Part,
+    RowsGen,
     ShipLines,
     check_lines,
-    generated,
+    generated_rows,
     lines_in,
     malformed,
     pieces_of,
@@ -55,19 +53,15 @@ from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 ITEMS_MAX = 100
 
 _PREFIXES_PER_PIECE = 2**12
-_ROWS_AT_ONCE = 2**14
 _EXPONENT = 0.3
 _LASTS = 4096
-#: Largest distance of two items of a beginning that follow one another.
-_STEP_MAX = 997
-#: Items are numbers of so many digits.
-_DIGITS = 7
+_STEP_MAX = 997  #: largest distance of two items of a beginning that follow one another
+_DIGITS = 7  #: items are numbers of so many
 _ITEM_BYTES = _DIGITS + 2  #: "i", the digits, and a comma or the end of the line
 #: First items are below; a prime, so that multiples of another number visit all of them.
 _FIRST_ITEMS = 9_800_003
 _SPREAD = 48_271
-#: Candidates that a verdict shows.
-_SHOWN = 5
+_SHOWN = 5  #: candidates that a verdict shows
 
 
 class SelfJoin(Job):
@@ -108,7 +102,7 @@ def _join(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     return TaskResult(output=pieces_of(sorted(lasts), candidates, io, _PREFIXES_PER_PIECE))
 
 
-class AssociationsGen(Generator):
+class AssociationsGen(RowsGen):
     """Generates `rows` associations of `items` items in `parts` files."""
 
     rows: int
@@ -120,16 +114,8 @@ class AssociationsGen(Generator):
         require(2 <= self.items <= ITEMS_MAX, "items", self.items, f"2 to {ITEMS_MAX}")
         super().setup()
 
-    def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
-        dice = np.random.default_rng((self.seed, part.index))
-        counters["rows"] = part.stop - part.first
-        for _, count in part.pieces(_ROWS_AT_ONCE):
-            yield _text(_rows(self, count, dice)), count
-
-
-def row_bytes(items: int) -> int:
-    """Bytes of an association of so many items."""
-    return items * _ITEM_BYTES
+    def text(self, _: int, rows: int, dice: np.random.Generator) -> bytes:
+        return _text(_rows(self, rows, dice))
 
 
 def _rows(job: AssociationsGen, count: int, dice: np.random.Generator) -> Numbers:
@@ -145,7 +131,7 @@ def _rows(job: AssociationsGen, count: int, dice: np.random.Generator) -> Number
     return rows
 
 
-def _text(rows: Numbers) -> Buffer:
+def _text(rows: Numbers) -> bytes:
     count, items = rows.shape
     text = np.empty((count, items, _ITEM_BYTES), np.uint8)
     text[:, :, 0] = ord("i")
@@ -164,13 +150,9 @@ def plan_self_join(request: Request) -> Plan:
 
 
 def _generate(request: Request) -> tuple[Step]:
-    size = request.stored_bytes
     items = AssociationsGen(**{"rows": 1} | dict(request.params)).items
-    least = row_bytes(items)
-    require(size >= least, "size", size, f"at least an association of {least} real bytes")
-    return (
-        generated("associationsgen", AssociationsGen, request, rows=size // least, items=items),
-    )
+    row_bytes = items * _ITEM_BYTES
+    return generated_rows(AssociationsGen, row_bytes, "an association", request, items=items)
 
 
 def _verify(files: Files, source: str, output: str) -> Verdict:

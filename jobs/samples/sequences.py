@@ -51,7 +51,7 @@ from railyard.jobs.samples.tasks import (
     ArticlesGen,
     ShipLines,
     check_lines,
-    generated,
+    generated_text,
     lines_in,
     malformed,
     pieces_of,
@@ -59,15 +59,12 @@ from railyard.jobs.samples.tasks import (
 )
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
-#: Words of a sequence.
-LENGTH = 3
-#: Bytes of counts that a byte of generated articles becomes, measured.
-COUNTS_PER_BYTE = 5.2
+LENGTH = 3  #: words of a sequence
+COUNTS_PER_BYTE = 5.2  #: bytes of counts that a byte of generated articles becomes, measured
 
 _TEXT = Lines(block_bytes=2**18)
 _HEADER = struct.Struct("<QQ")  # bytes of the document's name, bytes of the sequences
-#: Sequences of a document that are partitioned at once, about.
-_SEQUENCES_AT_ONCE = 2**14
+_SEQUENCES_AT_ONCE = 2**14  #: about so many of a document are partitioned together
 _COUNTED = re.compile(rb"(\S+ \S+ \S+)\t[^\t]*\t[0-9]{1,18}\r?")
 #: Files of counts have about 90 % of a block, so that hardly one of them has a second block.
 _FILES_PER_BLOCK = 10 / 9
@@ -184,16 +181,10 @@ def _rank(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     return TaskResult(output=pieces_of(sorted(index), text_of, io))
 
 
-# The plans --------------------------------------------------------------------------------------
 def plan_sequence_count(request: Request) -> Plan:
     """Count the sequences in generated articles, or in given text."""
-    return plan_of(
-        "sequence-count",
-        SequenceCount,
-        request,
-        lambda wanted: (_articles(wanted),),
-        _verify_counts,
-    )
+    generate = partial(generated_text, ArticlesGen)
+    return plan_of("sequence-count", SequenceCount, request, generate, _verify_counts)
 
 
 def plan_ranked_inverted_index(request: Request) -> Plan:
@@ -218,12 +209,6 @@ def _verify_index(files: Files, source: str, output: str) -> Verdict:
     return wrong or Verdict(True, detail, _most_spread(expected))
 
 
-def _articles(request: Request, folder: str = "input") -> Step:
-    size = request.stored_bytes
-    require(size >= 1, "size", size, "at least one real byte")
-    return generated("articlesgen", ArticlesGen, request, folder, size=size)
-
-
 def _counts(request: Request) -> tuple[Step, Step]:
     """The steps that make counts of about the size that is asked for."""
     size = request.stored_bytes
@@ -232,10 +217,10 @@ def _counts(request: Request) -> tuple[Step, Step]:
     size = round(size / COUNTS_PER_BYTE)
     parts = math.ceil(request.parts / COUNTS_PER_BYTE)
     # The articles are made for the counts alone: only these are spread over racks, and announced.
-    articles = _articles(replace(request, stored_bytes=size, parts=parts, skew=None), "articles")
-    count = generating_step(
-        "sequence-count", request, pack_job(SequenceCount), request.stored_bytes, of=articles.output
-    )
+    wanted = replace(request, stored_bytes=size, parts=parts, skew=None)
+    (articles,) = generated_text(ArticlesGen, wanted, "articles")
+    package = pack_job(SequenceCount)
+    count = generating_step("sequence-count", request, package, of=articles.output)
     files = math.ceil(request.parts * _FILES_PER_BLOCK)
     return replace(articles, generated_bytes=0), replace(count, reduces=files)
 

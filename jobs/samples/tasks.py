@@ -29,31 +29,28 @@ from railyard.cluster.errors import require
 from railyard.cluster.messages import Split, TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import FETCHED_SHARE, Work, split_bytes
+from railyard.jobs.operators import Work, after_fetch, split_bytes
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import GivenFile, Request, Step, generating_step
 from railyard.jobs.taskio import BadInput, Buffer, Counters, FileReader, TaskIO, TaskResult
 
 _LINES = Lines()
-#: Bytes per read while lines are counted.
-_COUNTED_BYTES = 2**20
-#: Bytes of a wrong line that its error shows.
-_SHOWN_BYTES = 60
+_COUNTED_BYTES = 2**20  #: per read while lines are counted
+_SHOWN_BYTES = 60  #: of a wrong line, in its error
 
+_ROWS_AT_ONCE = 2**14
 _VOCABULARY = 20_000
 _LETTERS_MAX = 14
 _WORDS_AT_ONCE = 2**16
 _WORDS_PER_LINE = 12
 _MEDIAN_WORDS, _SIGMA = 300, math.sqrt(2 * math.log(2))
-#: Bytes of a word and the blank after it, a bit above the mean.
-_WORD_BYTES = 7
+_WORD_BYTES = 7  #: of a word and the blank after it, a bit above the mean
 
 Numbers = npt.NDArray[np.int64]
 
 Key = TypeVar("Key")
 Parsed = TypeVar("Parsed")
-#: Parses a block of whole lines; raises ``BadLine``.
-Parse = Callable[[Buffer], Parsed]
+Parse = Callable[[Buffer], Parsed]  #: parses a block of whole lines; raises ``BadLine``
 
 
 # Generating --------------------------------------------------------------------------------------
@@ -82,13 +79,11 @@ class Generator(Job):
 
     def setup(self) -> None:
         require(self.total >= 1, self.TOTAL, self.total, "a whole number >= 1")
-        right = f"1 to the number of {self.OF}"
-        require(1 <= self.parts <= self.total, "parts", self.parts, right)
+        require(1 <= self.parts <= self.total, "parts", self.parts, f"1 to the number of {self.OF}")
         require(self.seed >= 0, "seed", self.seed, "a whole number >= 0")
 
     @property
     def total(self) -> int:
-        """How many rows (or bytes) all parts have."""
         return int(getattr(self, self.TOTAL))
 
     def stages(self) -> tuple[Stage, ...]:
@@ -111,12 +106,40 @@ class Generator(Job):
         raise NotImplementedError
 
 
-def generated(
-    name: str, job: type[Generator], request: Request, folder: str = "input", **params: Any
-) -> Step:
+class RowsGen(Generator):
+    """Base of jobs that generate rows of text, many of them at once."""
+
+    def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
+        dice = np.random.default_rng((self.seed, part.index))
+        counters["rows"] = part.stop - part.first
+        for row, count in part.pieces(_ROWS_AT_ONCE):
+            yield self.text(row, count, dice), count
+
+    def text(self, first: int, rows: int, dice: np.random.Generator) -> bytes:
+        """Make ``rows`` rows from ``first`` on."""
+        raise NotImplementedError
+
+
+def generated(job: type[Generator], request: Request, folder: str = "input", **params: Any) -> Step:
     """The step that generates a request's input, at most one part for each row."""
     params |= {"parts": min(request.parts, params[job.TOTAL]), "seed": request.seed}
-    return generating_step(name, request, pack_job(job, params), request.stored_bytes, folder)
+    return generating_step(job.__name__.lower(), request, pack_job(job, params), folder)
+
+
+def generated_text(job: type[Generator], request: Request, folder: str = "input") -> tuple[Step]:
+    """The step that generates a request's size of text."""
+    size = request.stored_bytes
+    require(size >= 1, "size", size, "at least one real byte")
+    return (generated(job, request, folder, size=size),)
+
+
+def generated_rows(
+    job: type[Generator], row_bytes: int, row: str, request: Request, **params: Any
+) -> tuple[Step]:
+    """The step that generates as many rows of so many bytes as the request has room for."""
+    size = request.stored_bytes
+    require(size >= row_bytes, "size", size, f"at least {row} of {row_bytes} real bytes")
+    return (generated(job, request, rows=size // row_bytes, **params),)
 
 
 # Generated text ----------------------------------------------------------------------------------
@@ -309,8 +332,7 @@ class ShipLines:
         counters[self.counter] = 0
         for keys, lines in parsed_splits(self.parse, task, io):
             for partition, rows in rows_by_partition(keys, task.partitions):
-                joined = b"\n".join([lines[row] for row in rows.tolist()])
-                partitions[partition] += [joined, b"\n"]
+                partitions[partition] += [b"\n".join([lines[row] for row in rows.tolist()]), b"\n"]
             counters[self.counter] += len(lines)
         return TaskResult(partitions=partitions)
 
@@ -322,5 +344,4 @@ def pieces_of(
     for start in range(0, len(keys), keys_at_once):
         some = keys[start : start + keys_at_once]
         yield b"".join(map(text_of, some))
-        done = (start + len(some)) / len(keys)
-        io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done)
+        io.progress(after_fetch((start + len(some)) / len(keys)))

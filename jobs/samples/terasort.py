@@ -40,14 +40,7 @@ from railyard.cluster.errors import UsageError, require
 from railyard.cluster.messages import JobPackage, TaskSpec
 from railyard.jobs.formats import FixedRecords
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import (
-    FETCHED_SHARE,
-    PairsOperator,
-    Reduce,
-    Work,
-    fetched,
-    split_blocks,
-)
+from railyard.jobs.operators import PairsOperator, Reduce, Work, after_fetch, fetched, split_blocks
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import (
     Files,
@@ -56,10 +49,10 @@ from railyard.jobs.plan import (
     Step,
     Verdict,
     lines_of,
-    output_of,
+    measured_step,
     require_params,
 )
-from railyard.jobs.samples.tasks import Generator, Part, generated, rows_by_number
+from railyard.jobs.samples.tasks import Generator, Part, generated_rows, rows_by_number
 from railyard.jobs.taskio import Buffer, Counters, FileReader, TaskIO, TaskResult
 
 RECORD_BYTES = 100
@@ -87,11 +80,9 @@ SAMPLED_PLACES = 10
 Keys = npt.NDArray[np.bytes_]  #: whole keys; they compare as byte strings
 Rows = npt.NDArray[np.intp]
 
-#: Records per piece of the output, 4 MB.
-_ROWS_PER_PIECE = 40_000
+_ROWS_PER_PIECE = 40_000  #: of the output, 4 MB
 _PART, _ERROR = "part", "error"
-#: How many unsorted places of a block are listed; all are counted.
-_ERRORS_LISTED = 10
+_ERRORS_LISTED = 10  #: how many unsorted places of a block; all are counted
 
 
 # Generating --------------------------------------------------------------------------------------
@@ -263,15 +254,13 @@ def require_enough(sizes: Sequence[int], partitions: int) -> None:
     """Raise ``UsageError`` if files of these sizes in bytes have fewer records than partitions."""
     total = sum(size // RECORD_BYTES for size in sizes)
     if total < partitions:
-        raise UsageError(
-            f"reduces = {partitions}: the input has {total} records: need at most as many"
-        )
+        has = f"the input has {total} records"
+        raise UsageError(f"reduces = {partitions}: {has}: need at most as many")
 
 
 def sample_cuts(readers: Sequence[FileReader], partitions: int) -> list[bytes]:
     """The keys that cut the records of these files into ``partitions`` of about equal size.
 
-    Reads up to ``SAMPLED_RECORDS`` records from up to ``SAMPLED_PLACES`` evenly spread places.
     Raises ``UsageError`` if there are fewer records than partitions.
     """
     sizes = [reader.stored_bytes for reader in readers]
@@ -347,7 +336,7 @@ def _count_all(counters: Counters, task: TaskSpec, records: int) -> None:
 def _in_order(records: Bytes, io: TaskIO) -> Iterator[Buffer]:
     order = key_order(records)
     for start in range(0, len(order), _ROWS_PER_PIECE):
-        io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * start / len(order))
+        io.progress(after_fetch(start / len(order)))
         yield records.take(order[start : start + _ROWS_PER_PIECE], axis=0).data.cast("B")
 
 
@@ -362,8 +351,7 @@ def _sample(readers: Sequence[FileReader], rows: Sequence[int]) -> Iterator[Byte
         for reader, held in zip(readers, rows, strict=True):
             if row < held and count:
                 here = min(count, held - row)
-                data = reader.read(row * RECORD_BYTES, here * RECORD_BYTES)
-                yield as_records(data)
+                yield as_records(reader.read(row * RECORD_BYTES, here * RECORD_BYTES))
                 count -= here
                 row = held
             row -= held
@@ -447,7 +435,6 @@ def plan_terasort(request: Request) -> Plan:
     require_params(request, "terasort", ["ascii"], "records")
     before = () if request.input else (_generate(request),)
     source = before[0].output if before else request.input
-    output = output_of(request)
 
     def pack_sort(files: Files) -> JobPackage:
         readers = [files.open(path) for path in files.list(source)]
@@ -467,17 +454,10 @@ def plan_terasort(request: Request) -> Plan:
     below = f"{source}-checksum" if before and request.shared else f"{request.folder}/checksum"
     count = pack_job(TeraValidate, {"ordered": False})
     check = Step(name="terachecksum", input=source, output=below, pack=lambda _: count)
-    sort = Step(
-        name="terasort",
-        input=source,
-        output=output,
-        reduces=request.reduces,
-        pack=pack_sort,
-        measured=True,
-    )
+    sort = measured_step("terasort", source, request, pack_sort)
     validate = Step(
         name="teravalidate",
-        input=output,
+        input=sort.output,
         output=f"{request.folder}/validate",
         pack=lambda _: pack_job(TeraValidate),
     )
@@ -490,11 +470,9 @@ def plan_terasort(request: Request) -> Plan:
 
 
 def _generate(request: Request) -> Step:
-    rows = request.stored_bytes // RECORD_BYTES
-    right = f"at least one record of {RECORD_BYTES} real bytes"
-    require(rows >= 1, "size", request.stored_bytes, right)
+    (step,) = generated_rows(TeraGen, RECORD_BYTES, "one record", request, **request.params)
     require_enough([request.stored_bytes], request.reduces)
-    return generated("teragen", TeraGen, request, rows=rows, **request.params)
+    return step
 
 
 def _findings(files: Files, folder: str) -> dict[bytes, list[str]]:

@@ -16,28 +16,18 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from railyard.cluster.errors import require
+from railyard.cluster.errors import printable, require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.operators import Map, Reduce, Work, fetched, split_blocks
-from railyard.jobs.plan import (
-    Files,
-    Plan,
-    Request,
-    Step,
-    Verdict,
-    decoded,
-    lines_of,
-    plan_of,
-    shown,
-    text_of,
-)
-from railyard.jobs.samples.tasks import TextGen, generated, pieces_of, rows_by_partition
+from railyard.jobs.plan import Files, Plan, Request, Verdict, decoded, lines_of, plan_of, text_of
+from railyard.jobs.samples.tasks import TextGen, generated_text, pieces_of, rows_by_partition
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
 Words = npt.NDArray[np.uint64]
@@ -274,15 +264,10 @@ def plan_wordcount(request: Request) -> Plan:
         if wrong or len(found) != len(expected):
             example = f': "{wrong[0][0].decode(errors="replace")}" {wrong[0][1]}' if wrong else ""
             return Verdict(False, f"{len(wrong)} counts differ from an independent count{example}")
-        total = expected.total()
-        return Verdict(
-            True,
-            f"{total} words, {len(expected)} distinct, as counted independently",
-            tuple(
-                f"{count:>9}  {shown(word, _LETTERS_MAX)}"
-                for word, count in expected.most_common(_TOP)
-            ),
-        )
+        detail = f"{expected.total()} words, {len(expected)} distinct, as counted independently"
+        top = expected.most_common(_TOP)
+        lines = [f"{count:>9}  {printable(decoded(word), _LETTERS_MAX)}" for word, count in top]
+        return Verdict(True, detail, tuple(lines))
 
     return _plan_text("wordcount", WordCount, request, bytes.split, compare)
 
@@ -321,10 +306,4 @@ def _plan_text(
             found.append((word, int(count)))
         return compare(found, expected)
 
-    return plan_of(name, job, request, _generate, verify)
-
-
-def _generate(request: Request) -> tuple[Step]:
-    size = request.stored_bytes
-    require(size >= 1, "size", size, "at least one real byte")
-    return (generated("textgen", TextGen, request, size=size),)
+    return plan_of(name, job, request, partial(generated_text, TextGen), verify)

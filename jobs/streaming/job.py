@@ -1,7 +1,4 @@
-"""The job that runs a streaming job's programs: a mapper over lines, a reducer over sorted lines.
-
-Never here: starting programs, which is behind ``TaskIO.programs``.
-"""
+"""The job that runs streaming jobs' programs: a mapper over lines, a reducer over sorted lines."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ from railyard.jobs.formats import (
     without_mark,
 )
 from railyard.jobs.model import Job, Stage, StageSpec
-from railyard.jobs.operators import RunReader, RunWriter, fetched_runs, split_bytes, text_lines
+from railyard.jobs.operators import RunWriter, Work, fetched_runs, split_bytes, text_lines
 from railyard.jobs.streaming import aggregate
 from railyard.jobs.streaming.keys import pairs_of, partitioner
 from railyard.jobs.streaming.request import Streaming
@@ -44,10 +41,8 @@ from railyard.jobs.taskio import (
     check_counters,
 )
 
-#: Pairs that wait for a combiner together.
-COMBINED_AT_ONCE = 500_000
-#: Most counters of a task.
-COUNTERS_MAX = 500
+COMBINED_AT_ONCE = 500_000  #: pairs that wait for a combiner together
+COUNTERS_MAX = 500  #: of a task
 
 #: Amount of a counter, and its most digits.
 _AMOUNT, _DIGITS_MAX = re.compile(r"[+-]?[0-9]+"), 100
@@ -80,88 +75,77 @@ class StreamingJob(Job):
 
     def stages(self) -> tuple[Stage, ...]:
         job = self._streaming
-        mapper = Stage("m", _Map(job))
+        mapper = Stage("m", Work(partial(_map, job)))
         if not job.reduces:
             return (mapper,)
-        reducer = Stage("r", _Reduce(job), reads=("m",), tasks=job.reduces)
-        return (mapper, reducer)
+        return (mapper, Stage("r", Work(partial(_reduce, job)), reads=("m",), tasks=job.reduces))
 
 
-@dataclass(frozen=True)
-class _Map:
-    """Gives a split's lines to the mapper; its lines go to the combiner, and to the reduces."""
-
-    job: Streaming
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        job, programs = self.job, _Programs(self.job, task, io, counters)
-        written = programs.run(job.mapper, _map_input(job, task, io, counters))
-        if not task.partitions:
-            made = _rewritten(written, job, job.map_separator, job.map_fields)
-            return TaskResult(output=_output(made, "m", counters))
-        writer = programs.writer(task.partitions)
-        held: list[Pair] = []
-        made_pairs = 0
-        for pair in programs.pairs(_counted(written, counters)):
-            made_pairs += 1
-            if not job.combiner:
-                writer.add(*pair)
-                continue
-            held.append(pair)
-            if len(held) >= COMBINED_AT_ONCE:
-                programs.combine(held, writer)
-                held = []
-        if held:
+def _map(job: Streaming, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+    """Give a split's lines to the mapper; its lines go to the combiner, and to the reduces."""
+    programs = _Programs(job, task, io, counters)
+    written = programs.run(job.mapper, _map_input(job, task, io, counters))
+    if not task.partitions:
+        made = _rewritten(written, job, job.map_separator, job.map_fields)
+        return TaskResult(output=_output(made, "m", counters))
+    writer = programs.writer(task.partitions)
+    held: list[Pair] = []
+    made_pairs = 0
+    for pair in programs.pairs(_counted(written, counters)):
+        made_pairs += 1
+        if not job.combiner:
+            writer.add(*pair)
+            continue
+        held.append(pair)
+        if len(held) >= COMBINED_AT_ONCE:
             programs.combine(held, writer)
-        counters["m.pairs_out"] = made_pairs
-        partitions = writer.finish()
-        if job.aggregate:
-            counters["m.combined_away"] = writer.combined
-        return TaskResult(partitions=partitions)
+            held = []
+    if held:
+        programs.combine(held, writer)
+    counters["m.pairs_out"] = made_pairs
+    partitions = writer.finish()
+    if job.aggregate:
+        counters["m.combined_away"] = writer.combined
+    return TaskResult(partitions=partitions)
 
 
-@dataclass(frozen=True)
-class _Reduce:
-    """Gives sorted lines to the reducer, whose lines are the output."""
+def _reduce(job: Streaming, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+    """Give sorted lines to the reducer, which runs as the result's output is read."""
+    programs = _Programs(job, task, io, counters)
+    pairs = _pairs(job, fetched_runs(task, io).merged(lambda: None), counters)
+    if job.reducer:
+        written = _reduced(programs.lines(pairs, job.reduce_input_separator), programs)
+        made = _rewritten(written, job, job.reduce_separator, job.reduce_fields)
+    else:
+        made = programs.lines(pairs, job.output_separator)
+    return TaskResult(output=_output(made, "r", counters))
 
-    job: Streaming
 
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        """Run one reduce task; the reducer runs as the result's output is read."""
-        job, programs = self.job, _Programs(self.job, task, io, counters)
-        pairs = self._pairs(fetched_runs(task, io), counters)
-        if job.reducer:
-            lines = programs.lines(pairs, job.reduce_input_separator)
-            written = self._reduced(lines, programs)
-            made = _rewritten(written, job, job.reduce_separator, job.reduce_fields)
-        else:
-            made = programs.lines(pairs, job.output_separator)
-        return TaskResult(output=_output(made, "r", counters))
+def _reduced(lines: Iterator[Buffer], programs: _Programs) -> Iterator[Buffer]:
+    """What the reducer writes; nothing if there are no lines, as in Hadoop: it runs, though."""
+    first = next(lines, None)
+    given = lines if first is None else chain((first,), lines)
+    for piece in programs.run(programs.job.reducer, given):
+        if first is not None:
+            yield piece
 
-    def _reduced(self, lines: Iterator[Buffer], programs: _Programs) -> Iterator[Buffer]:
-        """What the reducer writes; nothing if there are no lines, as in Hadoop: it runs, though."""
-        first = next(lines, None)
-        given = lines if first is None else chain((first,), lines)
-        for piece in programs.run(self.job.reducer, given):
-            if first is not None:
-                yield piece
 
-    def _pairs(self, runs: RunReader, counters: Counters) -> Iterator[Pair]:
-        keys = records = 0
-        try:
-            for key, values in runs.merged(lambda: None):
-                keys += 1
-                if self.job.aggregate:
-                    seen = list(values)
-                    records += len(seen)
-                    yield aggregate.reduced(key, seen)
-                    continue
-                for value in values:
-                    records += 1
-                    yield key, value
-        finally:  # also of a reducer that stops reading
-            counters["r.keys_in"] = keys
-            counters["r.records_in"] = records
+def _pairs(job: Streaming, groups: Iterable[tuple[Any, Any]], counters: Counters) -> Iterator[Pair]:
+    keys = records = 0
+    try:
+        for key, values in groups:
+            keys += 1
+            if job.aggregate:
+                seen = list(values)
+                records += len(seen)
+                yield aggregate.reduced(key, seen)
+                continue
+            for value in values:
+                records += 1
+                yield key, value
+    finally:  # also of a reducer that stops reading
+        counters["r.keys_in"] = keys
+        counters["r.records_in"] = records
 
 
 @dataclass(frozen=True)
@@ -244,11 +228,9 @@ def _environment(job: Streaming, attempt: AttemptId, task: TaskSpec) -> dict[str
     """
     begun_ms = job.begun_ms
     attempt_id = hadoop_attempt_id(begun_ms, attempt)
-    task_id = attempt_id.rpartition("_")[0].replace("attempt_", "task_", 1)
-    settings = dict(job.settings)
-    settings |= {
+    settings = job.settings | {
         "mapreduce.job.id": hadoop_job_id(begun_ms, job_of(attempt)),
-        "mapreduce.task.id": task_id,
+        "mapreduce.task.id": attempt_id.rpartition("_")[0].replace("attempt_", "task_", 1),
         "mapreduce.task.attempt.id": attempt_id,
         "mapreduce.task.partition": str(task.index),
         "mapreduce.task.ismap": str(not task.reads).lower(),

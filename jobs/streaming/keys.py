@@ -67,9 +67,8 @@ class KeyPart:
 
 def parts_of(options: str, name: str) -> tuple[KeyPart, ...]:
     """The parts that options such as "-k1,1 -k2nr" name; ``UsageError`` for others."""
-    words = re.sub(r"-k\s+", "-k", options).split()
     everywhere, parts = "", []
-    for word in words:
+    for word in re.sub(r"-k\s+", "-k", options).split():
         match = _KEY.fullmatch(word[2:])
         if re.fullmatch(r"-[nr]+", word):
             everywhere += word[1:]

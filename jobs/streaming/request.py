@@ -1,7 +1,4 @@
-"""What is asked for with the words of ``hadoop jar``, and the streaming job that it is.
-
-What is not there is refused.  Never here: the words of the command line.
-"""
+"""What is asked for with the words of ``hadoop jar``, and the streaming job that it is."""
 
 from __future__ import annotations
 
@@ -52,8 +49,7 @@ class Streaming(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     partition_parts: tuple[KeyPart, ...] = ()
     order_parts: tuple[KeyPart, ...] = ()  #: () = by the bytes of the whole key
     key_separator: bytes = b"\t"  #: between the fields that these parts count
-    #: a line without a separator gets one, as in Hadoop
-    adds_separator: bool = False
+    adds_separator: bool = False  #: a line without a separator gets one, as in Hadoop
     timeout_s: float = 600.0  #: of a program that neither reads nor writes; 0 = none
     status_counts: bool = True  #: a program that ends with another status than 0 has failed
     reporter_prefix: bytes = b"reporter:"  #: of lines of stderr for counters and status
@@ -72,8 +68,6 @@ _TEXT, _KEY_VALUE, _BY_LINES = "TextInputFormat", "KeyValueTextInputFormat", "NL
 _INPUT_FORMATS = (_TEXT, _KEY_VALUE, "AutoInputFormat", _BY_LINES)
 _OUTPUT_FORMATS = ("TextOutputFormat",)
 _IDENTITY = ("IdentityReducer", "org.apache.hadoop.mapred.lib.IdentityReducer")
-_NONE = "NONE"
-_AGGREGATE = "aggregate"
 _JAVA = ("org.", "com.", "java.")
 #: How many maps, and how large their inputs.
 _SPLITTING = ("mapreduce.job.maps", "mapreduce.input.fileinputformat.split.minsize")
@@ -102,10 +96,7 @@ class StreamingRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 def streaming_of(request: StreamingRequest, begun_ms: int, store: str) -> Streaming:
-    """The job that is asked for.  Raises ``UsageError``, a line, for what is wrong or missing.
-
-    ``begun_ms`` and ``store`` are as in ``Streaming``.
-    """
+    """The job that is asked for.  Raises ``UsageError``, a line, for what is wrong or missing."""
     settings = Settings(request.settings)
     settings.check()
     reduces = _reduces(request, settings)
@@ -113,7 +104,7 @@ def streaming_of(request: StreamingRequest, begun_ms: int, store: str) -> Stream
     separator, fields = _written("map", settings)
     reduce_separator, reduce_fields = _written("reduce", settings)
     by_reduce = any(name in settings.values for name in _written_names("reduce"))
-    aggregates = request.reducer == _AGGREGATE
+    aggregates = request.reducer == "aggregate"
     reducer = "" if aggregates or request.reducer in _IDENTITY else request.reducer or ""
     order = _order_parts(settings)
     lines, delimiter = _lines_per_map(form, settings), _delimiter(form, settings)
@@ -226,13 +217,12 @@ def reads_recursively(request: StreamingRequest) -> bool:
 
 
 def _reduces(request: StreamingRequest, settings: Settings) -> int:
-    given = request.reduces
-    if given is not None:
-        settings.values["mapreduce.job.reduces"] = given
+    if request.reduces is not None:
+        settings.values["mapreduce.job.reduces"] = request.reduces
     number = settings.whole("mapreduce.job.reduces", 1)
     if number > REDUCES_MAX:
         raise UsageError(f"-numReduceTasks {number}: need at most {REDUCES_MAX}")
-    return 0 if request.reducer == _NONE else number
+    return 0 if request.reducer == "NONE" else number
 
 
 def _copies(name: str, settings: Settings) -> bool:

@@ -25,8 +25,7 @@ class Fixed(Entry):
 
 
 _TABLE = tomllib.loads(Path(__file__).with_name("settings.toml").read_text(encoding="utf-8"))
-#: {name of old: name now}
-OLD_NAMES: dict[str, str] = _TABLE["old"]
+OLD_NAMES: dict[str, str] = _TABLE["old"]  #: {name of old: name now}
 _NOW: dict[str, Entry] = {
     **{name: used(note) for name, note in _TABLE["used"].items()},
     **{
@@ -81,7 +80,6 @@ class Settings:
                 SETTINGS.check(listed, f"-D {name}={value}")
 
     def text(self, name: str, default: str) -> str:
-        """A text, ``default`` if it is not set."""
         return self.values.get(name, default)
 
     def separator(self, name: str, default: str = "\t") -> bytes:

@@ -63,19 +63,17 @@ class Family:
 
     @cached_property
     def options(self) -> type[Population]:
-        """The class of its options."""
         kind: type[Population] = typing.get_type_hints(self.make)["options"]
         return kind
 
     def defaults(self) -> list[str]:
         """All options with their defaults: "block=256MB"; None = the topology's."""
         hints = typing.get_type_hints(self.options, include_extras=True)
-        default = {field.name: field.default for field in msgspec.structs.fields(self.options)}
         used = self.accepted.named(Effect.USED)
         return [
-            f"{name}={_shown(value, hints[name])}"
-            for name, value in default.items()
-            if name in used
+            f"{field.name}={_shown(field.default, hints[field.name])}"
+            for field in msgspec.structs.fields(self.options)
+            if field.name in used
         ]
 
     @cached_property
@@ -111,7 +109,6 @@ _FAMILIES = (
     Family("coflow-benchmark", coflow_jobs, "coflow-benchmark (Chowdhury)", "FILE.txt"),
 )
 
-#: {name: family}
 FAMILIES: dict[str, Family] = {family.name: family for family in _FAMILIES}
 #: {sample job: (shuffle / input, output / shuffle)}, as measured on real jobs with 10 GB of
 #: generated input on hybrid-8x4.  TeraSort keeps every byte.  WordCount's maps, with a combiner,
@@ -158,9 +155,8 @@ def unknown_workload(name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that does not exist; of Facebook's traces it says how to get them."""
     if _FACEBOOK.search(name) is None:
         return unknown_name("workload", name, known)
-    asked = printable(name, 80)
     right = "Facebook's traces are swim:FILE.tsv and coflow-benchmark:FILE.txt"
-    return UsageError(f'unknown workload "{asked}": {right}; {HOW_TO_GET}')
+    return UsageError(f'unknown workload "{printable(name, 80)}": {right}; {HOW_TO_GET}')
 
 
 def sample_workload(name: str, size_bytes: int, block_bytes: int, reduces: int) -> Workload:

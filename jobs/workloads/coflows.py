@@ -77,7 +77,6 @@ class CoflowTrace:
         return sum(coflow.width for coflow in self.coflows)
 
     def first(self, count: int) -> CoflowTrace:
-        """The trace with only the first ``count`` coflows."""
         return CoflowTrace(name=self.name, racks=self.racks, coflows=self.coflows[:count])
 
 
@@ -104,7 +103,8 @@ def load_coflow_benchmark(path: Path) -> CoflowTrace:
 
 def _coflow(line: _Line, racks: int) -> TraceCoflow:
     name = line.word("coflow id")
-    arrival_s = line.number("arrival in ms") / 1000
+    arrival = line.word("arrival in ms")
+    arrival_s = line.number(arrival, f"arrival in ms = {arrival!r}", "a number >= 0") / 1000
     mappers = [line.rack("mapper's rack", racks) for _ in range(line.count("number of mappers", 1))]
     reducers = [line.rack_and_bytes(racks) for _ in range(line.count("number of reducers", 1))]
     line.end()
@@ -138,9 +138,14 @@ class _Line:
             raise self.wrong(f"{what} = {shown_value(text)}", right)
         return value
 
-    def number(self, what: str) -> float:
-        text = self.word(what)
-        return self._number(text, f"{what} = {text!r}", "a number >= 0")
+    def number(self, text: str, what: str, right: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= NUMBER_MAX:
+            raise self.wrong(what, right)
+        return value
 
     def rack(self, what: str, racks: int) -> int:
         return self._rack(self.word(what), what, racks)
@@ -151,7 +156,7 @@ class _Line:
         right = "rack:megabytes, such as 4:27.0"
         if not colon:
             raise self.wrong(f"reducer {text!r}", right)
-        size = self._number(megabytes, f"reducer {text!r}", right)
+        size = self.number(megabytes, f"reducer {text!r}", right)
         return self._rack(rack, f"reducer {text!r}: rack", racks), round(size * _MB)
 
     def end(self) -> None:
@@ -163,15 +168,6 @@ class _Line:
         value = whole_number(text)
         if value is None or not 0 <= value < racks:
             raise self.wrong(f"{what} = {shown_value(text)}", f"a port of 0 to {racks - 1}")
-        return value
-
-    def _number(self, text: str, what: str, right: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = -1.0
-        if not 0 <= value <= NUMBER_MAX:
-            raise self.wrong(what, right)
         return value
 
 

@@ -96,24 +96,17 @@ class MixOptions(OfW1Options, frozen=True, kw_only=True):
 
 
 # W1 ----------------------------------------------------------------------------------------------
-#: (least, most) tasks of a job
-_SMALL, _MEDIUM, _LARGE = (5, 50), (51, 500), (1000, 2000)
-
-
 def w1(options: W1Options, seed: int) -> Workload:
     """200 jobs, small, medium and large, selectivities 4:1 to 1:4."""
-    shapes = w1_shapes(options.jobs, options.block, seed, largest=options.largest)
-    jobs = populate(shapes, options, seed)
+    jobs = populate(_w1_shapes(options.jobs, options, seed), options, seed)
     return Workload(name="corral-w1", jobs=jobs, statistics=_w1_statistics(jobs))
 
 
-def w1_shapes(
-    count: int, block_bytes: int, seed: int, prefix: str = "w1", largest: int = _LARGE[1]
-) -> list[Shape]:
+def _w1_shapes(count: int, options: OfW1Options, seed: int, prefix: str = "w1") -> list[Shape]:
     """Jobs of W1; ``prefix`` is that of their names, and changes the random numbers."""
-    rng = dice(seed, prefix)
+    rng, block_bytes = dice(seed, prefix), options.block
     kinds = rng.permutation(count) % 3
-    sizes = (_SMALL, _MEDIUM, (_LARGE[0], largest))
+    sizes = (5, 50), (51, 500), (1000, options.largest)  # (least, most) tasks of a job
     tasks = np.choose(kinds, [log_uniform(rng, *size, count) for size in sizes])
     # Leaves room for rounding to whole bytes within 4:1 to 1:4.
     to_shuffle, to_output = (log_uniform(rng, 0.251, 3.99, count) for _ in range(2))
@@ -259,10 +252,8 @@ def _w3_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
 # The mix -----------------------------------------------------------------------------------------
 def mix(options: MixOptions, seed: int) -> Workload:
     """100 recurring jobs and 50 ad hoc ones of W1."""
-    ad_hoc = ad_hoc_batch(options.ad_hoc, options, seed)
-    shapes = w1_shapes(options.jobs, options.block, seed, largest=options.largest)
-    planned = populate(shapes, options, seed)
-    jobs = merged(ad_hoc, planned)
+    planned = populate(_w1_shapes(options.jobs, options, seed), options, seed)
+    jobs = merged(_ad_hoc_batch(options.ad_hoc, options, seed), planned)
     known = [job for job in jobs if job.recurrence is not None]
     last_s = max((job.submit_s for job in known), default=0.0)
     return Workload(
@@ -276,16 +267,15 @@ def mix(options: MixOptions, seed: int) -> Workload:
     )
 
 
-def ad_hoc_batch(count: int, options: OfW1Options, seed: int) -> tuple[WorkloadJob, ...]:
+def _ad_hoc_batch(count: int, options: OfW1Options, seed: int) -> tuple[WorkloadJob, ...]:
     """Jobs of W1 that are not predicted, all submitted at once."""
-    shapes = w1_shapes(count, options.block, seed, prefix="adhoc", largest=options.largest)
     plain = Population(
         users=options.users,
         queues=options.queues,
         arrivals="batch",
         output_replication=options.output_replication,
     )
-    return populate(shapes, plain, seed, label="adhoc-")
+    return populate(_w1_shapes(count, options, seed, "adhoc"), plain, seed, label="adhoc-")
 
 
 # TPC-H -------------------------------------------------------------------------------------------
@@ -354,7 +344,7 @@ def tpch(options: TpchOptions, seed: int) -> Workload:
     size_bytes = sum(table.size_bytes for table in shared.values())
     return Workload(
         name="corral-tpch",
-        jobs=merged(ad_hoc_batch(options.ad_hoc, options, seed), queries),
+        jobs=merged(_ad_hoc_batch(options.ad_hoc, options, seed), queries),
         statistics=(
             statistic("queries", "", len(queries), 15, note="section 6.3"),
             statistic("last query", "s", last_s, (0.0, 1500.0), note="section 6.3"),
@@ -480,12 +470,8 @@ def recurring(options: RecurringOptions, seed: int) -> Workload:
             past = Recurrence(name=f"job{number}", day=day, size_ratio=ratio)
             shapes.append(shape._replace(arrive_s=arrive_s, past=past))
     jobs = populate(shapes, options, seed)
-    return Workload(name="corral-recurring", jobs=jobs, statistics=(_error(jobs),))
-
-
-def _error(jobs: Sequence[WorkloadJob]) -> Statistic:
-    """The mean of |predicted / actual size - 1|, which may be off by 4 standard deviations."""
     ratios = [job.recurrence.size_ratio for job in jobs if job.recurrence is not None]
     off = mean([abs(ratio - 1) for ratio in ratios])
-    chance = 4 * _DEVIATION / max(1, len(ratios)) ** 0.5
-    return statistic("error of predicted sizes", "share", off, 0.065, chance, "section 2")
+    chance = 4 * _DEVIATION / max(1, len(ratios)) ** 0.5  # 4 standard deviations
+    error = statistic("error of predicted sizes", "share", off, 0.065, chance, "section 2")
+    return Workload(name="corral-recurring", jobs=jobs, statistics=(error,))

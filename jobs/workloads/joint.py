@@ -95,8 +95,7 @@ def joint(options: JointOptions, seed: int) -> Workload:
     worked_s = float(maps @ times_s[0] + reduces @ times_s[1])
     times_s *= _TASK_S * float(tasks.sum()) / worked_s
     sizes = _shuffle_bytes(by_percentiles(strata(rng, count), 1.0, 10.0), maps, reduces, options)
-    gaps_s = np.maximum(0.0, rng.normal(options.gap, options.gap_deviation, count))
-    arrive_s = np.cumsum(gaps_s)
+    arrive_s = np.cumsum(np.maximum(0.0, rng.normal(options.gap, options.gap_deviation, count)))
     shapes = []
     for at in range(count):
         shuffle_bytes, n_maps = round(sizes[at]), int(maps[at])

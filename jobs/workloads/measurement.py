@@ -7,7 +7,7 @@ second for a job of 10 GB on a topology with scale 1000.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -16,7 +16,7 @@ from railyard.cluster.errors import RailyardError, UsageError
 from railyard.cluster.messages import JobPackage
 from railyard.cluster.topology import Topology
 from railyard.jobs.local import FilesInMemory, LocalRun, run_locally
-from railyard.jobs.model import StageSpec, input_names
+from railyard.jobs.model import input_names
 from railyard.jobs.package import load_job, mistake_in
 from railyard.jobs.plan import Step
 from railyard.jobs.workloads.mixes import Mix, Planned, plan_mix
@@ -102,44 +102,25 @@ class _Measuring:
 
     def _measure(self, package: JobPackage, step: Step) -> _Measured:
         """Run a measured step's job: its stages, and the files that it reads."""
-        run = self._run(package, step)
+        run, scale = self._run(package, step), self._topology.scale
         inputs: list[InputFile] = []
         paths, specs = dict(step.inputs), load_job(package).stage_specs(step.reduces)
         # In the order of the stages that read them, as the ResourceManager has them.
         for source in [paths[name] for name in input_names(specs) if name in paths] or step.sources:
-            files = {path: self._store[path] for path in self._store.list(source)}
-            inputs += self._inputs(files, self._shares.get(source, ()))
+            files = [  # those of a generating stage are in order of its tasks
+                InputFile(
+                    path=path,
+                    folder=path.rpartition("/")[0],
+                    size_bytes=len(self._store[path]) * scale,
+                    block_bytes=self._topology.storage.block,
+                )
+                for path in self._store.list(source)
+            ]
+            if shares := self._shares.get(source):
+                files = spread_files(files, shares)
+            inputs += [file for file in files if file.size_bytes]
         named = {name: self._store.list(source) for name, source in step.inputs}
-        stages = self._stages(specs, inputs, named, run)
-        return _Measured(run, stages, tuple(inputs))
-
-    def _inputs(
-        self, files: Mapping[str, bytes], shares: tuple[float, ...]
-    ) -> tuple[InputFile, ...]:
-        """The input files, of which those of a generating stage are in order of its tasks."""
-        scale, block_bytes = self._topology.scale, self._topology.storage.block
-        inputs = [
-            InputFile(
-                path=path,
-                folder=path.rpartition("/")[0],
-                size_bytes=len(data) * scale,
-                block_bytes=block_bytes,
-            )
-            for path, data in files.items()
-        ]
-        if shares:
-            inputs = spread_files(inputs, shares)
-        return tuple(file for file in inputs if file.size_bytes)
-
-    def _stages(
-        self,
-        specs: tuple[StageSpec, ...],
-        inputs: Sequence[InputFile],
-        named: Mapping[str, Sequence[str]],
-        run: LocalRun,
-    ) -> tuple[WorkStage, ...]:
-        """The stages; ``named``: {name of an input: paths of its files}."""
-        scale, stages = self._topology.scale, []
+        stages = []
         for spec in specs:
             wanted = {path for name in spec.inputs for path in named[name]}
             read = [
@@ -159,4 +140,4 @@ class _Measuring:
                     weights=weights if any(weights) else (),
                 )
             )
-        return tuple(stages)
+        return _Measured(run, tuple(stages), tuple(inputs))

@@ -10,8 +10,6 @@ A mix is given in three ways, which may be combined:
 The keys of a file's tables are the options above.  By default all jobs are predicted, as recurring
 jobs are, and without errors; recurring=0.5,size_error=0.1,late=0.2 changes that.
 A mix's plans are the steps to run for each job, on a real cluster or in the simulator.
-
-Never here: running anything.
 """
 
 from __future__ import annotations
@@ -28,14 +26,7 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 
 from railyard.cluster.acceptance import Accepted, declared
-from railyard.cluster.errors import (
-    UsageError,
-    printable,
-    require,
-    require_name,
-    require_part,
-    unknown_name,
-)
+from railyard.cluster.errors import UsageError, printable, require, require_name, require_part
 from railyard.cluster.inputfile import Duration, Size, build, read_toml
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import split_changes
@@ -58,10 +49,8 @@ from railyard.jobs.workloads.model import Recurrence
 MIX = "mix"
 _PARAM = "param."
 _INPUT = "input"
-#: Longest text that is read as a number.
-_NUMBER_LETTERS_MAX = 30
-#: Most jobs of a mix; the simulator's workloads may have more.
-JOBS_MAX = 10_000
+_NUMBER_LETTERS_MAX = 30  #: longest text that is read as a number
+JOBS_MAX = 10_000  #: of a mix; the simulator's workloads may have more
 _Count = Annotated[int, msgspec.Meta(ge=1, le=JOBS_MAX)]
 _Reduces = Annotated[int, msgspec.Meta(ge=1, le=REDUCES_MAX)]
 
@@ -328,10 +317,8 @@ def _draw(
     shape: _RandomMix, defaults: Defaults, dice: random.Random, word: str
 ) -> Iterator[MixJob]:
     kinds = shape.of.split("+")
-    right = "names with + between them, as in terasort+wordcount"
-    require(all(kinds), f"{word}: of", shape.of, right)
-    if MIX in kinds:
-        raise unknown_name("job", MIX, ["terasort", "wordcount"])
+    right = "names of jobs with + between them, as in terasort+wordcount"
+    require(all(kinds) and MIX not in kinds, f"{word}: of", shape.of, right)
     sizes = [parse_size(text, f"{word}: sizes") for text in shape.sizes.split("+")]
     queues = shape.queues.split("+") if shape.queues else [defaults.queue]
     for _ in range(shape.jobs):

@@ -124,7 +124,6 @@ class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tasks(self) -> int:
-        """Number of tasks of all stages."""
         return sum(stage.tasks for stage in self.stages)
 
     def stage_input_bytes(self) -> dict[str, int]:
@@ -176,7 +175,6 @@ class Statistic:
 
     @property
     def holds(self) -> bool:
-        """Whether the measured value is the published one, within the tolerance."""
         if self.published is None:
             return True
         least, most = self.published
@@ -194,7 +192,6 @@ class Workload:
 
     @property
     def tasks(self) -> int:
-        """Number of tasks of all jobs."""
         return sum(job.tasks for job in self.jobs)
 
 

@@ -108,9 +108,15 @@ def populate(
     """
     count = len(shapes)
     predicted_s = arrivals_s(shapes, options, dice(seed, f"{label}arrivals"))
-    come_s = _perturbed(predicted_s, options, dice(seed, f"{label}late"))
+    rng = dice(seed, f"{label}late")  # a share is early or late, as in Corral, section 6.5
+    late = rng.permutation(count) < _part(options, "late", count)
+    delays_s = rng.uniform(-options.late_by, options.late_by, count)
+    come_s: np.ndarray = np.maximum(0.0, predicted_s + np.where(late, delays_s, 0.0))
     users = dice(seed, f"{label}users").integers(options.users, size=count).tolist()
-    recurs, ratios = _recurring(count, options, dice(seed, f"{label}recurring"))
+    rng = dice(seed, f"{label}recurring")  # the jobs do not depend on the error of the forecasts
+    recurs = rng.permutation(count) < _part(options, "recurring", count)
+    most = 2 * options.size_error
+    ratios = (1 + rng.uniform(-most, most, count)).tolist()  # predicted / actual size
     planned_s, submits_s = predicted_s.tolist(), come_s.tolist()
     user_of: dict[str, int] = {}  #: {recurring job: user of all its instances}
     jobs = []
@@ -124,7 +130,7 @@ def populate(
             WorkloadJob(
                 name=shape.name,
                 user=f"u{user}",
-                queue=queue_name(user, options.queues),
+                queue="default" if options.queues == 1 else f"q{user % options.queues}",
                 submit_s=submits_s[at],
                 stages=shape.stages,
                 files=shape.files,
@@ -133,11 +139,6 @@ def populate(
             )
         )
     return tuple(jobs)
-
-
-def queue_name(user: int, queues: int) -> str:
-    """The queue of a user; both are numbered from 0."""
-    return "default" if queues == 1 else f"q{user % queues}"
 
 
 def merged(*populations: Iterable[WorkloadJob]) -> tuple[WorkloadJob, ...]:
@@ -167,29 +168,6 @@ def arrivals_s(
         raise UsageError("window: changes nothing here: need jobs that come at different times")
     squeeze = options.window / (last_s - first_s) if options.window else 1.0
     return np.array([(time_s - first_s) * squeeze for time_s in times_s])
-
-
-def _perturbed(
-    predicted_s: np.ndarray, options: Population, rng: np.random.Generator
-) -> np.ndarray:
-    """Submission times: a share of the jobs is early or late, as in Corral, section 6.5."""
-    count = len(predicted_s)
-    late = rng.permutation(count) < _part(options, "late", count)
-    delays_s = rng.uniform(-options.late_by, options.late_by, count)
-    come_s: np.ndarray = np.maximum(0.0, predicted_s + np.where(late, delays_s, 0.0))
-    return come_s
-
-
-def _recurring(
-    count: int, options: Population, rng: np.random.Generator
-) -> tuple[list[bool], list[float]]:
-    """Which jobs recur, exactly the set share, and predicted / actual size of each job.
-
-    The jobs themselves do not depend on the error, only their forecasts do.
-    """
-    recurs = rng.permutation(count) < _part(options, "recurring", count)
-    most = 2 * options.size_error
-    return recurs.tolist(), (1 + rng.uniform(-most, most, count)).tolist()
 
 
 def _part(options: Population, name: str, count: int) -> int:

@@ -1,7 +1,4 @@
-"""Helpers of the generators: distributions of sizes, MapReduce jobs, chains and trees of stages.
-
-Never here: the numbers of a certain workload.
-"""
+"""Helpers of the generators: distributions of sizes, MapReduce jobs, graphs of stages."""
 
 from __future__ import annotations
 
@@ -160,28 +157,3 @@ def stages_of(
             )
         )
     return tuple(stages)
-
-
-def chain(selectivities: list[float], file: InputFile) -> list[StageNode]:
-    """A sequence of stages with these selectivities; the first reads the file."""
-    first, *others = selectivities
-    return [
-        StageNode((), first, file),
-        *(StageNode((before,), each) for before, each in enumerate(others)),
-    ]
-
-
-def random_tree(rng: np.random.Generator, count: int) -> list[tuple[int, ...]]:
-    """For each of ``count`` stages the earlier ones that it reads: none, or up to two unread ones.
-
-    The last stage reads all that are still unread, so that the graph is connected.
-    """
-    unread: list[int] = []
-    reads: list[tuple[int, ...]] = []
-    for number in range(count):
-        last = number == count - 1
-        wanted = 0 if not unread else len(unread) if last else int(rng.integers(0, 3))
-        taken = tuple(unread[-wanted:]) if wanted else ()
-        unread = [*unread[: len(unread) - len(taken)], number]
-        reads.append(taken)
-    return reads

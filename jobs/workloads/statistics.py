@@ -41,7 +41,6 @@ def mean(values: Sequence[float]) -> float:
 def general(jobs: Sequence[WorkloadJob]) -> tuple[Statistic, ...]:
     """The statistics that are shown of every workload."""
     inputs = [job.input_bytes for job in jobs]
-    shuffles = [job.shuffle_bytes for job in jobs]
     times_s = [job.submit_s for job in jobs]
     tasks = [job.tasks for job in jobs]
     stages = [len(job.stages) for job in jobs]
@@ -59,6 +58,6 @@ def general(jobs: Sequence[WorkloadJob]) -> tuple[Statistic, ...]:
         statistic("input", "bytes", sum(inputs)),
         statistic("input of a job, p50", "bytes", percentile(inputs, 50)),
         statistic("input of a job, most", "bytes", max(inputs, default=0)),
-        statistic("shuffle", "bytes", sum(shuffles)),
+        statistic("shuffle", "bytes", sum(job.shuffle_bytes for job in jobs)),
         statistic("output", "bytes", sum(job.output_bytes for job in jobs)),
     )

@@ -106,9 +106,8 @@ def load_swim(path: Path) -> list[SwimJob]:
 
     Raises ``UsageError`` with file, line, the error and what is needed.
     """
-    text = read_trace(path, "SWIM trace", "swim")
     jobs: dict[str, SwimJob] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(read_trace(path, "SWIM trace", "swim").splitlines(), start=1):
         if line.strip():
             job = _job(f"{path}:{number}", line.split("\t"))
             if job.name in jobs:
@@ -168,8 +167,7 @@ def sample(jobs: list[SwimJob], count: int, seed: int, where: str) -> list[SwimJ
     """A uniform sample of ``count`` jobs in the order of the trace; all if ``count`` is 0."""
     if not count:
         return jobs
-    right = f"at most the {len(jobs)} jobs of {where}"
-    require(count <= len(jobs), "jobs", count, right)
+    require(count <= len(jobs), "jobs", count, f"at most the {len(jobs)} jobs of {where}")
     chosen = dice(seed, "sample").choice(len(jobs), size=count, replace=False)
     return [jobs[at] for at in sorted(chosen.tolist())]
 

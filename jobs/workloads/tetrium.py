@@ -25,14 +25,7 @@ from railyard.cluster.errors import require
 from railyard.cluster.inputfile import Duration, Size
 from railyard.jobs.workloads.model import InputFile, Workload
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, dice, populate
-from railyard.jobs.workloads.shapes import (
-    StageNode,
-    chain,
-    log_uniform,
-    random_tree,
-    stages_of,
-    zipf_shares,
-)
+from railyard.jobs.workloads.shapes import StageNode, log_uniform, stages_of, zipf_shares
 from railyard.jobs.workloads.statistics import mean, statistic
 
 
@@ -114,15 +107,13 @@ def tetrium(options: TetriumOptions, seed: int) -> Workload:
 def tpcds(options: TpcdsOptions, seed: int) -> Workload:
     """50 queries like TPC-DS': 6 to 16 stages in sequence, 8 sites."""
     shapes = _sequences("ds", options, seed)
-    where = "section 6.2 (a)"
-    return _workload("tetrium-tpcds", shapes, options, seed, (6, 16), (8, 30), where)
+    return _workload("tetrium-tpcds", shapes, options, seed, (6, 16), (8, 30), "section 6.2 (a)")
 
 
 def bigdata(options: BigDataOptions, seed: int) -> Workload:
     """50 queries like the Big Data benchmark's: 2 to 5 stages in sequence, 8 sites."""
     shapes = _sequences("bd", options, seed)
-    where = "section 6.2 (b)"
-    return _workload("tetrium-bigdata", shapes, options, seed, (2, 5), (8, 30), where)
+    return _workload("tetrium-bigdata", shapes, options, seed, (2, 5), (8, 30), "section 6.2 (b)")
 
 
 def _sequences(prefix: str, options: TetriumOptions, seed: int) -> list[Shape]:
@@ -130,11 +121,27 @@ def _sequences(prefix: str, options: TetriumOptions, seed: int) -> list[Shape]:
     shapes = []
     for number in range(options.jobs):
         count = _stages(rng, options)
-        maps = _maps(rng, count, options)
-        file = _file(f"{prefix}{number}", maps, options, rng)
-        selectivities = [_selectivity(rng, first=not at) for at in range(count)]
-        shapes.append(_shape(f"{prefix}{number}", chain(selectivities, file), options))
+        file = _file(f"{prefix}{number}", _maps(rng, count, options), options, rng)
+        nodes = [StageNode((), _selectivity(rng, first=True), file)]
+        nodes += [StageNode((at,), _selectivity(rng, first=False)) for at in range(count - 1)]
+        shapes.append(_shape(f"{prefix}{number}", nodes, options))
     return shapes
+
+
+def random_tree(rng: np.random.Generator, count: int) -> list[tuple[int, ...]]:
+    """For each of ``count`` stages the earlier ones that it reads: none, or up to two unread ones.
+
+    The last stage reads all that are still unread, so that the graph is connected.
+    """
+    unread: list[int] = []
+    reads: list[tuple[int, ...]] = []
+    for number in range(count):
+        last = number == count - 1
+        wanted = 0 if not unread else len(unread) if last else int(rng.integers(0, 3))
+        taken = tuple(unread[-wanted:]) if wanted else ()
+        unread = [*unread[: len(unread) - len(taken)], number]
+        reads.append(taken)
+    return reads
 
 
 def _stages(rng: np.random.Generator, options: TetriumOptions) -> int:

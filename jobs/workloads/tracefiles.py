@@ -1,7 +1,4 @@
-"""Reads the file of a trace; errors name the format that it is in, or how to get the public ones.
-
-Never here: what a trace says.
-"""
+"""Reads the file of a trace; errors name the format that it is in, or how to get public ones."""
 
 from __future__ import annotations
 
@@ -14,8 +11,7 @@ from railyard.cluster.inputfile import read_file
 
 #: How to get traces, for errors.
 HOW_TO_GET = "railyard workloads fetch puts the public traces into $RAILYARD_TRACES, or ./traces"
-#: Letters of a first line that are looked at.
-_LETTERS_MAX = 2000
+_LETTERS_MAX = 2000  #: of a first line, by which a format is found
 #: A line of SWIM's, the first line of coflow-benchmark's.
 _SWIM = re.compile(r"\S+(?:\t\d+){5}")
 _COFLOWS = re.compile(r"\s*\d+\s+\d+\s*")
@@ -62,8 +58,7 @@ def read_trace(path: Path, what: str, workload: str) -> str:
     try:
         return read_of_format(path, workload).decode("ascii")
     except UnicodeDecodeError:
-        shown = printable(str(path))
-        raise UsageError(f"{shown}: is no {what}: need text in ASCII") from None
+        raise UsageError(f"{printable(str(path))}: is no {what}: need text in ASCII") from None
 
 
 def read_of_format(path: Path, workload: str) -> bytes:

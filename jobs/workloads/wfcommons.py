@@ -141,15 +141,13 @@ def _place(data: bytes) -> str:
 
 
 def _flow(instance: _Instance) -> Workflow:
-    workflow = instance.workflow
-    listed = (
-        workflow.specification.tasks if workflow.specification else workflow.tasks or workflow.jobs
-    )
+    workflow, specified = instance.workflow, instance.workflow.specification
+    listed = specified.tasks if specified else workflow.tasks or workflow.jobs
     if not listed:
         right = "workflow.specification.tasks (or workflow.tasks, up to schema 1.4)"
         raise UsageError(f"has no tasks: need {right}")
     ids = _ids(listed)
-    files = workflow.specification.files if workflow.specification else []
+    files = specified.files if specified else []
     sizes = {file.id: _size(file.size_in_bytes, file.id) for file in files}
     for task in listed:
         for ref in task.files:
@@ -208,19 +206,13 @@ def _tasks(
         for file in files:
             if makers.get(file, own) != own:
                 parents[own][makers[file]] = None
-    return [
-        WorkflowTask(
-            own, tuple(parents[own]), _runtime_s(own, task, times_s), inputs[own], outputs[own]
-        )
-        for own, task in by_id.items()
-    ]
-
-
-def _runtime_s(own: str, task: _Task, times_s: dict[str, float]) -> float | None:
-    runtime_s = times_s.get(own, task.runtime if task.runtime_s is None else task.runtime_s)
-    if runtime_s is not None and not 0 <= runtime_s <= DURATION_S_MAX:
-        raise UsageError(f"task {own}: runtime = {runtime_s}: need seconds >= 0, at most 10**9")
-    return runtime_s
+    made = []
+    for own, task in by_id.items():
+        runtime_s = times_s.get(own, task.runtime if task.runtime_s is None else task.runtime_s)
+        if runtime_s is not None and not 0 <= runtime_s <= DURATION_S_MAX:
+            raise UsageError(f"task {own}: runtime = {runtime_s}: need seconds >= 0, at most 10**9")
+        made.append(WorkflowTask(own, tuple(parents[own]), runtime_s, inputs[own], outputs[own]))
+    return made
 
 
 def _links(task: _Task, listed: list[str], link: str) -> tuple[str, ...]:
@@ -247,10 +239,8 @@ def _in_order(tasks: dict[str, WorkflowTask]) -> Iterable[WorkflowTask]:
     try:
         return [tasks[own] for own in graph.static_order()]
     except CycleError as error:
-        around = " -> ".join(error.args[1])
-        raise UsageError(
-            f"tasks wait for one another: {around}: need a graph without cycles"
-        ) from None
+        around = f"{' -> '.join(error.args[1])}: need a graph without cycles"
+        raise UsageError(f"tasks wait for one another: {around}") from None
 
 
 class WfCommonsOptions(Population, frozen=True, kw_only=True):
@@ -278,13 +268,12 @@ def _stages(
     workflow: Workflow, block_bytes: int
 ) -> tuple[tuple[WorkStage, ...], tuple[InputFile, ...]]:
     """Stages that pass on input files, then one stage for each task."""
-    sources = _sources(workflow)
     files: list[InputFile] = []
     stages: list[WorkStage] = []
     names: dict[str, str] = {}  #: {task: its stage}
     #: {task: stages of its input files}
     fed: dict[str, list[str]] = {task.id: [] for task in workflow.tasks}
-    for readers, read in sources.items():
+    for readers, read in _sources(workflow).items():
         inputs = [
             InputFile(
                 path=f"/workload/input-{number}",  # ids may be URLs and the like
@@ -306,15 +295,18 @@ def _stages(
                 rate_bytes_per_s=math.inf,
             )
         )
-    outputs = _outputs(workflow)
+    edges = _edges(workflow)
     for task in workflow.tasks:
         names[task.id] = stage_name(len(stages))
+        read_bytes = edges[task.id]
         stages.append(
             WorkStage(
                 name=names[task.id],
                 reads=(*fed[task.id], *(names[parent] for parent in task.parents)),
                 tasks=1,
-                output_bytes=outputs[task.id],
+                output_bytes=round(sum(read_bytes) / len(read_bytes))
+                if read_bytes
+                else sum(workflow.sizes_bytes[file] for file in task.outputs),
                 task_s=task.runtime_s or 0.0,
                 rate_bytes_per_s=None if task.runtime_s is None else math.inf,
             )
@@ -345,16 +337,6 @@ def _edges(workflow: Workflow) -> dict[str, list[int]]:
             read = [workflow.sizes_bytes[file] for file in task.inputs if file in outputs[parent]]
             edges[parent].append(sum(read))
     return edges
-
-
-def _outputs(workflow: Workflow) -> dict[str, int]:
-    edges = _edges(workflow)
-    return {
-        task.id: round(sum(edges[task.id]) / len(edges[task.id]))
-        if edges[task.id]
-        else sum(workflow.sizes_bytes[file] for file in task.outputs)
-        for task in workflow.tasks
-    }
 
 
 def _statistics(workflow: Workflow, job: WorkloadJob) -> tuple[Statistic, ...]:

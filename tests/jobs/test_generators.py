@@ -13,11 +13,11 @@ from railyard.jobs.workloads.population import dice
 from railyard.jobs.workloads.shapes import (
     by_percentiles,
     correlated_ranks,
-    random_tree,
     stage_name,
     strata,
     zipf_shares,
 )
+from railyard.jobs.workloads.tetrium import random_tree
 
 SEEDS = range(3)
 

@@ -285,12 +285,11 @@ def test_cut_record_is_refused_with_its_offset():
 
 @pytest.mark.parametrize("form", [Lines(), FixedRecords(10)], ids=["lines", "records"])
 def test_file_that_ends_before_its_length_is_an_error(form):
-    class Short(BytesReader):
-        stored_bytes = 100
-
+    short = BytesReader(bytes(30))
+    short.stored_bytes = 100
     split = Split(path="/in/data", stored_offset=0, stored_length=100)
     with pytest.raises(BadInput, match=r"^/in/data: ends at offset 30"):
-        list(form.blocks(Short(bytes(30)), split))
+        list(form.blocks(short, split))
 
 
 def test_records_have_a_length():
