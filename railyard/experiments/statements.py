@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from railyard.cluster.units import PERCENT, format_change, format_count, format_ratio
@@ -92,7 +93,6 @@ class Statement:
 
     @property
     def verdict(self) -> Verdict:
-        """What is said."""
         found = self.change
         if self.row.flaw or self.first.flaw:
             return Verdict.UNTRUSTED
@@ -140,7 +140,6 @@ class Statement:
         return " against ".join(ranges)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
         return {
             "metric": self.metric.key,
             "verdict": self.verdict.value,
@@ -221,13 +220,7 @@ def first_failure(row: Row) -> str:
 # The two clocks ----------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """A metric on both clocks.
-
-    An emulated run is compared with its twins: simulations of the same jobs that begin with the
-    blocks where they were in that run.  Where they were depends on which generating task ran where,
-    so twins are not the same each time; the simulated runs of a comparison, whose blocks the seed
-    places, are.
-    """
+    """A metric on both clocks: of an emulated run and of its twins (``experiments.comparison``)."""
 
     row: Row  #: emulated
     metric: Metric
@@ -262,7 +255,6 @@ class Agreement:
         return "beyond chance" if self.beyond_chance else ""
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
         return {
             "metric": self.metric.key,
             "emulated": self.emulated,
@@ -303,7 +295,7 @@ def _from_seed(other: Row | None, row: Row, metric: Metric) -> float | None:
         return None
     values = [metric.of(run) for run in other.runs if run["seed"] in row.seeds]
     known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if len(known) == len(row.runs) else None
+    return fmean(known) if len(known) == len(row.runs) else None
 
 
 def _is_beyond(value: float, others: Sequence[float], values: int) -> bool:

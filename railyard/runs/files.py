@@ -58,19 +58,14 @@ def copy_in(
     *,
     overwrite: bool = False,
     replication: int = 0,
-    racks: tuple[tuple[RackId, ...], ...] = (),
+    racks: Racks = (),
 ) -> FileStatus:
     """Store a local file, "-" for standard input, piece by piece; ``racks`` for each replica.
 
     Raises ``UsageError`` if there is no such file, ``NotCopied`` if reading it breaks off.
     """
-    write = partial(
-        store.write,
-        path,
-        replication=replication,
-        overwrite=overwrite,
-        hint=PlacementHint(racks=racks),
-    )
+    hint = PlacementHint(racks=racks)
+    write = partial(store.write, path, replication=replication, overwrite=overwrite, hint=hint)
     if local == STANDARD_STREAM:
         return write(_pieces(sys.stdin.buffer, "standard input"))
     try:
@@ -160,20 +155,15 @@ def _pieces(file: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def planned_racks(
-    session: Session,
-    path: str,
-    stored_bytes: int,
-    job: str = "",
-    forecast: Forecast | None = None,
+    session: Session, path: str, stored_bytes: int, job: str = "", forecast: Forecast | None = None
 ) -> Racks:
     """The racks for the replicas of a file, or of all files of a folder, of so many real bytes.
 
     ``job``: the name of the job that will read it, if that is known; ``forecast`` is that job's.
     """
     size_bytes = stored_bytes * session.config.topology.scale
-    link = session.link("resourcemanager")
     asked = PlanData(path=path, size_bytes=size_bytes, job=job, forecast=forecast)
-    return link.ask(asked, DataPlan).racks
+    return session.link("resourcemanager").ask(asked, DataPlan).racks
 
 
 @contextmanager
@@ -198,8 +188,7 @@ def store_file(
     if Path(local).is_file():
         size_bytes, topology = Path(local).stat().st_size, session.config.topology
         racks = planned_racks(session, path, size_bytes)
-        shown = printable(local)
-        require_room_for_file(session.folder, topology, shown, size_bytes, replication)
+        require_room_for_file(session.folder, topology, printable(local), size_bytes, replication)
     with store_of(session) as store:
         return copy_in(
             store, local, path, overwrite=overwrite, replication=replication, racks=racks

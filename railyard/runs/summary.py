@@ -335,11 +335,8 @@ def require_figures(summaries: Iterable[dict[str, Any]]) -> None:
 
 
 def _common_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    rows = [
-        ("map input", _shares(summary["locality"])),
-        *usage_rows(summary),
-        *figure_rows(summary),
-    ]
+    map_input = ("map input", _shares(summary["locality"]))
+    rows = [map_input, *usage_rows(summary), *figure_rows(summary)]
     if summary["deaths"]:
         rows.append(("died", _died(summary["deaths"])))
     if "fidelity" in summary:

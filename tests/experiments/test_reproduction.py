@@ -18,7 +18,6 @@ from railyard.experiments.figures import (
     Figure,
     Setup,
     in_range,
-    job_time_s,
     lines,
     named,
     of_jobs,
@@ -105,13 +104,13 @@ def test_quantities_of_some_jobs():
             "b-0": {"jct_s": 8.0, "submitted_s": 0.0, "finished_s": 8.0, "reduce_s": 4.0},
         }
     )
-    assert job_time_s("mean", named("a-"))(run) == 2.0
-    assert job_time_s("p50")(run) == 3.0
-    assert job_time_s("max", named("b-"))(run) == 8.0
-    assert job_time_s("p90", named("c-"))(run) is None
+    assert of_jobs("jct_s", "mean", named("a-"))(run) == 2.0
+    assert of_jobs("jct_s", "p50")(run) == 3.0
+    assert of_jobs("jct_s", "max", named("b-"))(run) == 8.0
+    assert of_jobs("jct_s", "p90", named("c-"))(run) is None
     assert span_s(named("a-"))(run) == 5.0
     assert of_jobs("reduce_s", "mean")(run) == 3.0
-    assert plain("longest", job_time_s("max"), TIME).of(run, None) == 8.0
+    assert plain("longest", of_jobs("jct_s", "max"), TIME).of(run, None) == 8.0
     assert JCT_MEAN.of(run, run) == 0.0
 
 
