@@ -23,6 +23,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -39,7 +40,7 @@ from railyard.terminal.options import TextPairs
 #: block store.
 AnyInput = str | Path | Iterable[str | Path] | Mapping[str, str | Path | Iterable[str | Path]]
 
-_SEED_MAX = 2**63 - 1
+_COUNT_MAX = 2**63 - 1
 
 
 class Advice(UserWarning):
@@ -116,15 +117,10 @@ def _each(files: str | Path | Iterable[str | Path]) -> list[str]:
     return [str(files)] if isinstance(files, str | Path) else [str(each) for each in files]
 
 
-def _seed(name: str, seed: int) -> int:
-    is_number = isinstance(seed, int) and not isinstance(seed, bool)
-    require(is_number and 0 <= seed <= _SEED_MAX, name, seed, "a whole number from 0 on")
-    return seed
-
-
-def _count(name: str, count: int) -> int:
-    is_number = isinstance(count, int) and not isinstance(count, bool) and count >= 1
-    require(is_number, name, count, "a whole number from 1 on")
+def _count(name: str, count: int, least: int = 1) -> int:
+    is_number = isinstance(count, int) and not isinstance(count, bool)
+    right = f"a whole number from {least} on"
+    require(is_number and least <= count <= _COUNT_MAX, name, count, right)
     return count
 
 
@@ -160,7 +156,7 @@ _READ: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "size": ("size_bytes", lambda _, size: parse_size(size)),
     "reduces": ("reduces", _count),
     "first": ("first", _count),
-    "seed": ("seed", _seed),
+    "seed": ("seed", partial(_count, least=0)),
     "seeds": ("seeds", _count),
     "behaviour": ("behaviour", _behaviour),
     "out": ("results", new_folder),
@@ -170,9 +166,6 @@ _READ: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-_MAIN = "__main__"
 
 
 class JobWords(NamedTuple):
@@ -224,12 +217,12 @@ def _params(job: Job) -> dict[str, str]:
             if isinstance(value, bytes | list):
                 right = "need a default in the class, as bytes are no text"
                 raise UsageError(f"{type(job).__name__}: {name} = {shown_value(value)}: {right}")
-            params[name] = str(value).lower() if isinstance(value, bool) else str(value)
+            params[name] = _text(value)
     return params
 
 
 def _file_of(kind: type[Job], folder: Path) -> Path:
-    if kind.__module__ != _MAIN:
+    if kind.__module__ != "__main__":
         file = inspect.getsourcefile(kind)
         if file is not None:
             return Path(file)

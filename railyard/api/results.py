@@ -21,7 +21,7 @@ import msgspec
 from railyard.cluster.errors import UsageError, printable, unknown_name
 from railyard.cluster.units import format_count, format_duration, format_size
 from railyard.experiments.contenders import CLOCK_WORDS, Row
-from railyard.experiments.statements import Statement, as_json, statements
+from railyard.experiments.statements import Statement, as_json, show, statements
 from railyard.gateway.page.theme import DARK, LIGHT
 from railyard.report.pictures import (
     Curve,
@@ -92,7 +92,6 @@ def _cell(value: Any) -> str:
 
 
 # The runs -----------------------------------------------------------------------------------------
-_KINDS = ("png", "svg")
 #: What says which run a row is of.
 _KEYS = ("scheduler", "flow_scheduler", "clock", "seed")
 _NUMBERS = (
@@ -103,7 +102,6 @@ _NUMBERS = (
     "verified",
     "trusted",
 )
-_CLOCKS = {"wall": "emulated", "virtual": "simulated"}
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ class Picture:
         """Write it to a file, NAME.png or NAME.svg; ``UsageError`` for another kind."""
         path = Path(file)
         kind = path.suffix.removeprefix(".")
-        if kind not in _KINDS:
+        if kind not in ("png", "svg"):
             raise UsageError(f"{file}: need a file that ends with .png or .svg")
         with naming(path):
             path.write_bytes(render(self.draw, DARK if dark else LIGHT, kind))
@@ -353,9 +351,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
             jobs += ", output verified"
         elif self.verified is False and not failed:
             jobs += ", output WRONG"
-        where = f"{self.workload} on {self.topology}, {_CLOCKS[self.clock]}, seed {self.seed}"
+        how = f"{CLOCK_WORDS[self.clock]}, seed {self.seed}"
         rows = {
-            "workload": where,
+            "workload": f"{self.workload} on {self.topology}, {how}",
             "scheduler": f"{self.scheduler} + {self.flow_scheduler}",
             "jobs": jobs,
             "makespan": format_duration(self.makespan_s),
@@ -441,16 +439,14 @@ class Comparison:
         Raises ``UsageError`` if pandas is not installed.
         """
         if of == "jobs":
-            return data_frame([row for run in self.runs for row in run.job_rows()])
+            return data_frame(row for run in self.runs for row in run.job_rows())
         if of == "statements":
             return data_frame(
-                [
-                    {name: getattr(one.who, name) for name in _KEYS[:3]} | one.as_json()
-                    for one in self.statements
-                ]
+                {name: getattr(one.who, name) for name in _KEYS[:3]} | one.as_json()
+                for one in self.statements
             )
         if of == "runs":
-            return data_frame([run.row() for run in self.runs])
+            return data_frame(run.row() for run in self.runs)
         raise UsageError(f"to_pandas of {of}: need runs, jobs or statements")
 
     def cdf(self) -> Picture:
@@ -484,8 +480,6 @@ class Comparison:
         write_json(as_json(self.rows), Path(file))
 
     def __str__(self) -> str:
-        from railyard.experiments.statements import show
-
         return printed(lambda: show(self.rows, self.title))
 
     def __repr__(self) -> str:

@@ -164,10 +164,7 @@ def compared(request: RunRequest) -> Comparison:
         comparing = Comparing(request, localized)
         rows = comparing.run()
     return Comparison(
-        title=comparing.title,
-        rows=rows,
-        about=comparing.described(),
-        folder=request.results,
+        title=comparing.title, rows=rows, about=comparing.described(), folder=request.results
     )
 
 
@@ -196,7 +193,6 @@ class Reproduction:
         return float(self.numbers["cpu_s"])
 
     def summaries(self) -> Iterator[dict[str, Any]]:
-        """The summaries of all runs."""
         return (summary for runs in self.found.values() for summary in runs)
 
     def to_pandas(self) -> DataFrame:

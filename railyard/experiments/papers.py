@@ -51,14 +51,13 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sites(_Table, frozen=True):
-    """Slots and links of each site; in all as many as the topology has."""
+    """Settings for slots and links of each site; in all as many as the topology has."""
 
     merged: float  #: slots that become one; each site has one at least
     slots_zipf: str = ""  #: the exponent of the sites' shares; "" = the topology's slots
     links_zipf: str = ""  #: of their shares of all uplinks, both up and down; "" = its links
 
     def slots(self, topology: str, values: Values) -> dict[str, str]:
-        """The settings of the topology for slots."""
         racks, exponent = topology_named(topology).rack_list(), self.slots_zipf.format_map(values)
         numbers: list[float] = [rack.nodes[0].slots for rack in racks]
         if exponent:
@@ -69,7 +68,6 @@ class Sites(_Table, frozen=True):
         }
 
     def links(self, topology: str, values: Values) -> dict[str, str]:
-        """The settings of the topology for links."""
         racks, exponent = topology_named(topology).rack_list(), self.links_zipf.format_map(values)
         if not exponent:
             return {}
@@ -367,14 +365,10 @@ def _as_setup(change: Change, values: Values) -> Setup:
     topology = change.topology.format_map(values)
     network = filled(change.network)
     if change.coarser:
-        coarser = msgspec.convert(
-            filled(change.coarser) | {"topology": topology}, type=Coarser, strict=False
-        )
-        network = dict(coarser.network()) | network
-    if change.sites is not None:
-        network = (
-            change.sites.slots(topology, values) | network | change.sites.links(topology, values)
-        )
+        given = filled(change.coarser) | {"topology": topology}
+        network = dict(msgspec.convert(given, Coarser, strict=False).network()) | network
+    if (sites := change.sites) is not None:
+        network = sites.slots(topology, values) | network | sites.links(topology, values)
     options = [f"{name}={value}" for name, value in filled(change.options).items()]
     return Setup(
         workload=",".join([change.workload.format_map(values), *options]),

@@ -123,9 +123,7 @@ def _panel(axes: Axes, title: str, curves: Sequence[Curve], theme: Theme) -> Non
     until_s = longest * 1.02 or 1.0
     shortest = min(curve.times_s[0] for curve in curves)
     for curve in curves:
-        heights = [
-            100.0 * (number + 1) / len(curve.times_s) for number in range(len(curve.times_s))
-        ]
+        heights = [100.0 * n / len(curve.times_s) for n in range(1, len(curve.times_s) + 1)]
         axes.step(
             [curve.times_s[0], *curve.times_s, until_s],
             [0.0, *heights, 100.0],
@@ -322,12 +320,9 @@ def draw_run(results: Results, until_s: float, theme: Theme) -> Figure:
     loads = results.loads()
     colours = _job_colours([job["name"] for job in jobs], theme)
     of_job = 0.17 if len(jobs) <= _NAMED_MAX else 0.05
-    panels: list[tuple[float, Callable[[Axes], None]]] = [
-        (
-            max(0.5, min(len(jobs), 40) * of_job),
-            partial(_jobs, results=results, colours=colours, theme=theme),
-        )
-    ]
+    draw = partial(_jobs, results=results, colours=colours, theme=theme)
+    height = max(0.5, min(len(jobs), 40) * of_job)
+    panels: list[tuple[float, Callable[[Axes], None]]] = [(height, draw)]
     if results.attempts:
         draw = partial(_slots, results=results, colours=colours, theme=theme)
         panels.append((max(1.4, min(4.2, slots * 0.085)), draw))

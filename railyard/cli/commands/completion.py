@@ -33,11 +33,10 @@ from click.shell_completion import (
 import railyard
 from railyard.terminal.options import Command
 
-#: What a kind's values look like: in lists with commas, and then each KEY=VALUE after the name.
+#: Kinds whose values are lists with commas, and those of which each is.
 _LISTS = {"schedulers": "scheduler", "faults": "fault", "kinds of fault": "kind of fault"}
+#: Kinds with KEY=VALUE after the name, for which a file does, too.
 _WITH_KEYS = ("job", "workload", "topology")
-#: Kinds for which a file does, too.
-_OR_FILE = ("job", "topology", "workload")
 #: Beside the folder of clusters.
 _FILE = "completion.json"
 
@@ -188,7 +187,7 @@ def _values(
     else:
         found = list(_matching(known, incomplete))
         yield from found
-        if not found and kind in _OR_FILE:
+        if not found and kind in _WITH_KEYS:
             yield CompletionItem(incomplete, "file")
 
 
@@ -358,21 +357,19 @@ def _named_keys() -> dict[str, dict[str, str]]:
         for name in (MIX, *CATALOG)
     }
     of_families = {
-        name: {f"{key}=": f"default: {default}" for key, _, default in _pairs(family.defaults())}
+        name: {
+            f"{key}=": f"default: {default}"
+            for key, _, default in (text.partition("=") for text in family.defaults())
+        }
         for name, family in FAMILIES.items()
     }
     return of_families | of_jobs | {"topology": {f"{short}=": key for short, key in SHORT.items()}}
-
-
-def _pairs(texts: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    return (text.partition("=") for text in texts)
 
 
 class _Ours(ShellComplete):
     """Completions from our lists, which are found without importing the commands."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
-
         return complete(cached_words(), args, incomplete)
 
 
