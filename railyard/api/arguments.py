@@ -36,6 +36,8 @@ from railyard.runs.requests import RunRequest
 from railyard.terminal.notices import notices_to
 from railyard.terminal.options import TextPairs
 
+#: A job: a name with options ("terasort,size=2GB,times=3"), a file, or a class or object of one.
+AnyJob = str | Path | Job | type[Job]
 #: A file, folder or pattern, several, or {name of an input: any of these}; "dfs:/PATH" is of the
 #: block store.
 AnyInput = str | Path | Iterable[str | Path] | Mapping[str, str | Path | Iterable[str | Path]]
@@ -180,7 +182,7 @@ class JobWords(NamedTuple):
 
 
 @contextmanager
-def job_words(jobs: Sequence[str | Path | Job | type[Job]]) -> Iterator[JobWords]:
+def job_words(jobs: Sequence[AnyJob]) -> Iterator[JobWords]:
     """The words for jobs while the block runs; ``UsageError`` for what is no job."""
     if not jobs:
         raise UsageError("jobs: need at least one, such as terasort")
@@ -188,7 +190,7 @@ def job_words(jobs: Sequence[str | Path | Job | type[Job]]) -> Iterator[JobWords
         yield JobWords(tuple(job_word(job, Path(folder)) for job in jobs), Path(folder))
 
 
-def job_word(job: str | Path | Job | type[Job], folder: Path) -> str:
+def job_word(job: AnyJob, folder: Path) -> str:
     """The word for a job with its parameters; ``folder`` is for files that need to be written."""
     name, params = name_and_params(job, folder)
     for key, value in params.items():
@@ -198,7 +200,7 @@ def job_word(job: str | Path | Job | type[Job], folder: Path) -> str:
     return ",".join([name, *(f"param.{key}={value}" for key, value in params.items())])
 
 
-def name_and_params(job: str | Path | Job | type[Job], folder: Path) -> tuple[str, dict[str, str]]:
+def name_and_params(job: AnyJob, folder: Path) -> tuple[str, dict[str, str]]:
     """A job's name or file, and those of its parameters that are not its class's defaults."""
     if isinstance(job, str | Path):
         return str(job), {}

@@ -18,7 +18,6 @@ from fsspec.implementations.webhdfs import WebHDFS
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.processes import user_name
-from railyard.cluster.runfolder import RunFolder
 from railyard.gateway.address import known_url
 from railyard.runs.home import current_folder, folder_named
 
@@ -49,7 +48,11 @@ class RailyardFileSystem(WebHDFS):
 
     def __init__(self, host: str = "", user: str | None = None, **options: Any) -> None:
         """Raises ``UsageError`` if there is no such cluster, or none is up, or has no gateway."""
-        folder = _folder(host)
+        folder = folder_named(host) if host else current_folder()
+        if folder is None and host:
+            raise UsageError(f"railyard://{host}: no such cluster: railyard status has its name")
+        if folder is None:
+            raise UsageError("railyard://: no cluster is up: railyard up starts one")
         self.cluster = folder.path.name  #: which one its paths are of
         url = known_url(folder)
         if url is None:
@@ -61,12 +64,3 @@ class RailyardFileSystem(WebHDFS):
     def mv(self, path1: str, path2: str, **options: Any) -> None:
         """Rename; both may be URLs."""
         super().mv(self._strip_protocol(path1), self._strip_protocol(path2), **options)
-
-
-def _folder(name: str) -> RunFolder:
-    folder = folder_named(name) if name else current_folder()
-    if folder is None and name:
-        raise UsageError(f"railyard://{name}: no such cluster: railyard status has its name")
-    if folder is None:
-        raise UsageError("railyard://: no cluster is up: railyard up starts one")
-    return folder

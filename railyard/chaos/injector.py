@@ -156,7 +156,6 @@ class Faults:
     def answers(
         self, name: str, is_right: Callable[[Description], bool] = lambda _: True
     ) -> Recovery:
-        """A daemon answers."""
         return targets.answers(self._transport, name, Describe(), Description, is_right)
 
     def _stop(self, fault: LiveFault) -> Effect | None:

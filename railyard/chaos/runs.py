@@ -239,7 +239,6 @@ class Report:
 
     @property
     def failures(self) -> list[str]:
-        """Why runs failed."""
         return [f"{kind.name}: {run.failure}" for kind, run in self.runs if run.failure]
 
     @property
@@ -324,12 +323,11 @@ _WHAT_LETTERS = 48
 
 def line_of(one: Recovered) -> str:
     """A fault that is over, in one line."""
-    at = f"{one.at_s:7.1f} s"
-    if not one.what:
-        return f"{at}  {one.fault.kind:<{_WHAT_LETTERS}} nothing to do it to"
-    if one.took_s is None:
-        return f"{at}  {one.what:<{_WHAT_LETTERS}} not in {RECOVERY_TIMEOUT_S:.0f} s"
-    return f"{at}  {one.what:<{_WHAT_LETTERS}} {one.took_s:7.2f} s"
+    after = "nothing to do it to"
+    if one.what:
+        missing = f"not in {RECOVERY_TIMEOUT_S:.0f} s"
+        after = missing if one.took_s is None else f"{one.took_s:7.2f} s"
+    return f"{one.at_s:7.1f} s  {one.what or one.fault.kind:<{_WHAT_LETTERS}} {after}"
 
 
 def heading() -> str:
@@ -362,16 +360,15 @@ def recoveries(faults: Iterable[Recovered]) -> dict[str, dict[str, Any]]:
     for one in faults:
         if one.what:
             times.setdefault(one.fault.kind, []).append(one.took_s)
-    return {kind: _figures(found) for kind, found in sorted(times.items())}
-
-
-def _figures(times_s: list[float | None]) -> dict[str, Any]:
-    known = [time_s for time_s in times_s if time_s is not None]
     return {
-        "times": len(times_s),
-        "recovered": len(known),
-        "median_s": statistics.median(known) if known else None,
-        "worst_s": max(known, default=None),
+        kind: {
+            "times": len(times_s),
+            "recovered": len(known),
+            "median_s": statistics.median(known) if known else None,
+            "worst_s": max(known, default=None),
+        }
+        for kind, times_s in sorted(times.items())
+        for known in [[time_s for time_s in times_s if time_s is not None]]
     }
 
 

@@ -301,8 +301,6 @@ def measures_of(which: WhichJobs = lambda _: True) -> dict[str, Measure]:
 
 
 _PARTS = ("p25", "p50", "p75", "p90", "p99")
-#: Of all jobs.
-MEASURES = measures_of()
 
 
 # Experiments --------------------------------------------------------------------------------------

@@ -4,8 +4,6 @@ The terminal, the page and the JSON show these statements, and make none of thei
 for each compared metric, good or bad.  A difference is called one only if chance does not explain
 it: over several seeds, if its interval is on one side of no change, where all intervals of the
 comparison hold together with 95 % confidence.  Of one seed nothing is called a difference.
-
-Whether the two clocks agree is said here, too.
 """
 
 from __future__ import annotations

@@ -273,14 +273,6 @@ def reasons(results: Results, work_max: int = WORK_MAX) -> dict[str, Any]:
     }
 
 
-def reasons_elsewhere(results: Results) -> dict[str, Any]:
-    """The same for a run with a page of its own, which has the texts."""
-    folder = results.folder
-    assert folder is not None, "it was written with files"
-    page = f"{folder.name}/{PAGE}"
-    return {"command": _command(folder), "begin_s": 0.0, "texts": {}, "page": page}
-
-
 def _command(folder: Path) -> str:
     return f"railyard explain {shlex.quote(str(folder))}"
 
@@ -506,7 +498,10 @@ def _runs(
     until_s = max(row.runs[0]["makespan_s"] for row in rows) or 1.0
     for row in rows:
         summary, contender = row.runs[0], row.contender
-        results = Results(folders[contender, summary["seed"]], summary)
+        folder = folders[contender, summary["seed"]]
+        results = Results(folder, summary)
+        page = f"{folder.name}/{PAGE}"  # which has the texts
+        why = {"command": _command(folder), "begin_s": 0.0, "texts": {}, "page": page}
         name = f"{contender.scheduler}-{contender.flow_scheduler}-{contender.clock}"
         _plot(plots, f"run-{name}", partial(draw_run, results, until_s))
         yield {
@@ -518,10 +513,7 @@ def _runs(
             "pages": [
                 (run["seed"], f"{folders[contender, run['seed']].name}/{PAGE}") for run in row.runs
             ],
-            "data": embedded(
-                run_data(results, until_s, DRAWN_MAX // len(rows))
-                | {"why": reasons_elsewhere(results)}
-            ),
+            "data": embedded(run_data(results, until_s, DRAWN_MAX // len(rows)) | {"why": why}),
         }
 
 

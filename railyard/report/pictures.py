@@ -301,7 +301,6 @@ def draw_links(axes: Axes, loads: LinkLoads, theme: Theme) -> None:
 # The whole run ------------------------------------------------------------------------------------
 #: More names of jobs would not be readable.
 _NAMED_MAX = 28
-_MAP_STRENGTH = 0.5
 #: So many bars or more are drawn as a bitmap: as vectors they would make the file large.
 _RASTER_FROM = 1500
 _HATCHES: dict[Outcome, str | None] = {
@@ -383,7 +382,7 @@ def _slots(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> Non
             held.end_s - held.begin_s,
             left=held.begin_s,
             height=0.84 if rows <= 120 else 1.0,
-            color=_towards(colour, theme, _MAP_STRENGTH) if held.first_stage else colour,
+            color=_pale(colour, theme) if held.first_stage else colour,
             hatch=_HATCHES[held.outcome],
             edgecolor="none" if held.outcome == "counted" else theme.ground,
             linewidth=0,
@@ -450,14 +449,10 @@ def _job_colours(names: Sequence[str], theme: Theme) -> dict[str, tuple[float, f
     return {name: to_rgb(theme.jobs[number % len(theme.jobs)]) for number, name in enumerate(names)}
 
 
-def _towards(
-    colour: tuple[float, float, float], theme: Theme, strength: float
-) -> tuple[float, float, float]:
-    """A colour mixed with the background."""
+def _pale(colour: tuple[float, float, float], theme: Theme) -> tuple[float, float, float]:
+    """A colour mixed with as much of the background."""
     from matplotlib.colors import to_rgb
 
-    red, green, blue = (
-        part * strength + ground * (1 - strength)
-        for part, ground in zip(colour, to_rgb(theme.ground), strict=True)
-    )
+    pairs = zip(colour, to_rgb(theme.ground), strict=True)
+    red, green, blue = ((part + ground) / 2 for part, ground in pairs)
     return red, green, blue

@@ -66,7 +66,6 @@ class NetworkRecord:
         return self.circuit_log.uses(self._until_s)
 
     def write(self, file: Path) -> None:
-        """Write it as JSON lines."""
         rows = circuit_rows(self.circuits(), self.circuit_log.left_out)
         self.link_log.write(file, self._capacities, rows)
 

@@ -91,9 +91,8 @@ class Outcome:
     @property
     def failure(self) -> JobFailed | None:
         """The failure of the first job that failed."""
-        failed = (result for result in self.results if not result.ended.ok)
-        first = next(failed, None)
-        return None if first is None else JobFailed(first.name, first.ended)
+        failed = (JobFailed(one.name, one.ended) for one in self.results if not one.ended.ok)
+        return next(failed, None)
 
     @property
     def verified(self) -> bool | None:

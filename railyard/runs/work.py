@@ -369,7 +369,6 @@ class SeveralJobs:
                     raise JobFailed(wanted.job.name, end)
 
     def show(self, summary: dict[str, Any], topology: Topology) -> None:
-        """Print the results; call it after ``carry_out``."""
         print_mix(summary, self._outcome, topology)
 
 

@@ -12,13 +12,13 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
 from railyard.experiments.figures import (
     BETTER,
-    MEASURES,
     WORSE,
     Coarser,
     Figure,
     Setup,
     in_range,
     lines,
+    measures_of,
     named,
     of_jobs,
     plain,
@@ -40,6 +40,7 @@ from railyard.runs.figures import TIME
 from railyard.simulator.behaviour import Behaviour
 from tests.workloads import check_workload
 
+MEASURES = measures_of()
 MAKESPAN, JCT_MEAN = MEASURES["less makespan"], MEASURES["less JCT mean"]
 OPEN = Setup(workload="corral-w3,jobs=2,grain=64", topology="flat-4x4", scheduler="fair")
 JOBS = OPEN.under("fair")

@@ -42,7 +42,6 @@ def down() -> None:
 # Jobs and what they have written ------------------------------------------------------------------
 #: An attempt's folder: "j1.m0.0", or what importing the job printed in a rack: "j1.load-r0".
 _ATTEMPT = re.compile(r"(j\d+)\.(?:load-r(\d+)|([a-z]+)(\d+)\.(\d+))")
-_STREAMS = ("stdout", "stderr")
 _PIECE_BYTES = 2**20
 
 
@@ -149,7 +148,7 @@ def _logs(folder: Path) -> Iterator[_Log]:
     """All logs: those of attempts in the order of jobs and tasks, then the daemons'."""
     attempts = {path.name: path for path in (folder / "attempts").glob("j*")}
     for name in sorted(filter(_ATTEMPT.fullmatch, attempts), key=_order):
-        for stream in _STREAMS:
+        for stream in ("stdout", "stderr"):
             yield _Log(name, attempts[name] / stream)
     for path in sorted((folder / "logs").glob("*.log")):
         yield _Log(path.stem, path)

@@ -225,15 +225,6 @@ def cached_words() -> Words:
     return words
 
 
-@cache
-def find_words() -> Words:
-    """The words, by asking all commands and lists."""
-    from railyard.cli.commands.registry import railyard as every_command
-
-    commands = dict(_typed_commands(every_command, ()))
-    return Words(commands, _named_values(), _named_keys())
-
-
 def _fingerprint() -> str:
     """Changes with each file of ours, and when a package is installed or removed."""
     digest = hashlib.sha256()
@@ -259,16 +250,13 @@ def _typed_commands(
             within[name] = sub.get_short_help_str(70)
             yield from _typed_commands(sub, (*path, name))
     params = command.get_params(context)
-    options = [one for one in params if isinstance(one, click.Option)]
-    arguments = [one for one in params if isinstance(one, click.Argument)]
-    yield (
-        " ".join(path),
-        TypedCommand(
-            within,
-            tuple(TypedOption(tuple(one.opts), _kind(one, path), _line(one)) for one in options),
-            tuple(_kind(one, path) for one in arguments),
-        ),
+    options = tuple(
+        TypedOption(tuple(one.opts), _kind(one, path), _line(one))
+        for one in params
+        if isinstance(one, click.Option)
     )
+    arguments = tuple(_kind(one, path) for one in params if isinstance(one, click.Argument))
+    yield " ".join(path), TypedCommand(within, options, arguments)
 
 
 def _line(option: click.Option) -> str:
@@ -299,9 +287,12 @@ def _kind(param: click.Parameter, path: tuple[str, ...]) -> str:
     return "text"
 
 
-def _named_values() -> dict[str, dict[str, str]]:
+@cache
+def find_words() -> Words:
+    """The words, by asking all commands and lists."""
     from railyard.api.listings import settings_of_recipe
     from railyard.cli.commands.bench import benchmark_names, parts_of
+    from railyard.cli.commands.registry import railyard as every_command
     from railyard.cluster.acceptance import meanings
     from railyard.cluster.faults import FAULTS, GROUPS, KINDS
     from railyard.cluster.topology import TABLES, load_topology, topology_names
@@ -309,6 +300,7 @@ def _named_values() -> dict[str, dict[str, str]]:
     from railyard.experiments.papers import PAPERS, paper
     from railyard.jobs.samples.catalog import CATALOG
     from railyard.jobs.workloads.catalog import FAMILIES
+    from railyard.jobs.workloads.mixes import MIX, option_names
     from railyard.netemu.schedulers import flow_schedulers
     from railyard.resourcemanager.schedulers import all_recipes
     from railyard.simulator.behaviour import Behaviour
@@ -329,11 +321,12 @@ def _named_values() -> dict[str, dict[str, str]]:
     tables = {
         f"{table}.{key}=": "" for table, keys in TABLES.items() if table != "rack" for key in keys
     }
-    return {
+    short = {f"{key}=": full for key, full in SHORT.items()}
+    values: dict[str, dict[str, str]] = {
         "scheduler": {name: recipe.source for name, recipe in sorted(recipes.items())},
         "flow scheduler": dict.fromkeys(sorted(flow_schedulers()), ""),
         "topology": {name: load_topology(name).description for name in topology_names()},
-        "network": {f"{short}=": key for short, key in SHORT.items()} | tables,
+        "network": short | tables,
         "setting": dict(sorted(settings.items())),
         "job": jobs,
         "workload": families | jobs,
@@ -344,14 +337,6 @@ def _named_values() -> dict[str, dict[str, str]]:
         "benchmark": dict.fromkeys(benchmarks, ""),
         **figures,
     }
-
-
-def _named_keys() -> dict[str, dict[str, str]]:
-    from railyard.cluster.topologyfile import SHORT
-    from railyard.jobs.samples.catalog import CATALOG
-    from railyard.jobs.workloads.catalog import FAMILIES
-    from railyard.jobs.workloads.mixes import MIX, option_names
-
     of_jobs = {
         name: {key if key.endswith(".") else f"{key}=": "" for key in option_names(name)}
         for name in (MIX, *CATALOG)
@@ -363,7 +348,8 @@ def _named_keys() -> dict[str, dict[str, str]]:
         }
         for name, family in FAMILIES.items()
     }
-    return of_families | of_jobs | {"topology": {f"{short}=": key for short, key in SHORT.items()}}
+    keys = of_families | of_jobs | {"topology": short}
+    return Words(dict(_typed_commands(every_command, ())), values, keys)
 
 
 class _Ours(ShellComplete):

@@ -429,12 +429,10 @@ def reproduce(request: ReproduceRequest) -> None:
     smaller than in the paper.
     """
     from railyard.api.studies import reproduced
-    from railyard.experiments.reproduction import show
     from railyard.runs.summary import require_figures
 
     done = reproduced(request)
-    for name, figure in done.figures.items():
-        show(figure, done.values[name], done.seeds[name])
+    done.show()
     runs = sum(len(each) for each in done.found.values())
     click.echo(f"{runs} runs of {format_duration(done.cpu_s)} of CPU time in all")
     if request.json_file is not None:
