@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 from weakref import finalize
 
@@ -317,12 +316,7 @@ class Cluster:
     def __enter__(self) -> Cluster:
         return self if self._folder is not None else self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._is_own:
             self.stop()
         else:

@@ -421,17 +421,13 @@ class Comparison:
 
         Raises ``UsageError`` if there is none.
         """
-        wanted = {
-            row.contender for row in self.rows if scheduler in (row.label, row.contender.scheduler)
-        }
-        contenders = [row.contender for row in self.rows for _ in row.runs]
-        for run, contender in zip(self.runs, contenders, strict=True):
-            if contender in wanted and clock in (None, run.clock) and seed in (None, run.seed):
+        rows = [row for row in self.rows for _ in row.runs]
+        for run, row in zip(self.runs, rows, strict=True):
+            is_of_it = scheduler in (row.label, row.contender.scheduler)
+            if is_of_it and clock in (None, run.clock) and seed in (None, run.seed):
                 return run
-        there = ", ".join(
-            dict.fromkeys(f"{r.scheduler} {r.clock} with seed {r.seed}" for r in self.runs)
-        )
-        raise UsageError(f"run of {scheduler}: there is none such; there are: {there}")
+        there = dict.fromkeys(f"{r.scheduler} {r.clock} with seed {r.seed}" for r in self.runs)
+        raise UsageError(f"run of {scheduler}: there is none such; there are: {', '.join(there)}")
 
     def to_pandas(self, of: Literal["runs", "jobs", "statements"] = "runs") -> DataFrame:
         """A row for each run, for each job of each run, or for each statement.

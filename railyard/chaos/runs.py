@@ -77,9 +77,10 @@ def run_once(
             took_s = time.monotonic() - begun_s
             if outcome.failure is not None:
                 return run(took_s=took_s, digests={}, failure=str(outcome.failure))
-            digests = _digests(session, work.outputs)
+            store = DfsClient(session.transport, config.topology)
+            digests = _digests(session, store, work.outputs)
             lost_s = sum(lost_work_s(session, job) for job in outcome.all_jobs())
-            _remove(session, work.outputs)
+            _remove(session, store, work.outputs)
         failure = f"the output of {work.name} is wrong" if outcome.verified is False else ""
         return run(took_s=took_s, digests=digests, lost_s=lost_s, failure=failure)
     except ClusterFailed:
@@ -111,8 +112,7 @@ def wasted_s(attempts: Sequence[AttemptReport]) -> float:
     return sum(ran_s) - (ran_s[counts[-1]] if counts else 0.0)
 
 
-def _digests(session: Session, outputs: tuple[str, ...]) -> Digests:
-    store = DfsClient(session.transport, session.config.topology)
+def _digests(session: Session, store: DfsClient, outputs: tuple[str, ...]) -> Digests:
     found: Digests = {}
     for number, output in enumerate(outputs):
         for entry in _again(session, partial(store.list, output)):
@@ -128,9 +128,8 @@ def _digest(store: DfsClient, path: str) -> str:
     return digest.hexdigest()
 
 
-def _remove(session: Session, outputs: tuple[str, ...]) -> None:
+def _remove(session: Session, store: DfsClient, outputs: tuple[str, ...]) -> None:
     """Remove the folders of the runs that wrote these: "/runs/terasort-3fa91c" and the like."""
-    store = DfsClient(session.transport, session.config.topology)
     for folder in dict.fromkeys("/".join(output.split("/")[:3]) for output in outputs):
         _again(session, partial(_removed, store, folder))
 

@@ -303,12 +303,8 @@ def draw_links(axes: Axes, loads: LinkLoads, theme: Theme) -> None:
 _NAMED_MAX = 28
 #: So many bars or more are drawn as a bitmap: as vectors they would make the file large.
 _RASTER_FROM = 1500
-_HATCHES: dict[Outcome, str | None] = {
-    "counted": None,
-    "taken": "///",
-    "not taken": "....",
-    "lost": "xxxxx",
-}
+#: Of what did not count at once.
+_HATCHES: dict[Outcome, str] = {"taken": "///", "not taken": "....", "lost": "xxxxx"}
 
 
 def draw_run(results: Results, until_s: float, theme: Theme) -> Figure:
@@ -383,7 +379,7 @@ def _slots(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> Non
             left=held.begin_s,
             height=0.84 if rows <= 120 else 1.0,
             color=_pale(colour, theme) if held.first_stage else colour,
-            hatch=_HATCHES[held.outcome],
+            hatch=_HATCHES.get(held.outcome),
             edgecolor="none" if held.outcome == "counted" else theme.ground,
             linewidth=0,
             rasterized=raster,

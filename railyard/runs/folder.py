@@ -75,9 +75,8 @@ def save_results(results: Path, summary: dict[str, Any], network: NetworkRecord)
     write_json(summary, results / SUMMARY)
     with naming(results):
         network.write(results / NETWORK)
-    trace = chrome_trace(
-        replay(results / EVENTS), network.circuits(), list(network.link_log.changes())
-    )
+    changes = list(network.link_log.changes())
+    trace = chrome_trace(replay(results / EVENTS), network.circuits(), changes)
     write_json(trace, results / TRACE, indent=None)
 
 

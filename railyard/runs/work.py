@@ -305,8 +305,7 @@ class SeveralJobs:
         jobs = self.workload.jobs
         expected = predicted_jobs(jobs, self._session.status().now_s)
         if expected:
-            link = self._session.link("resourcemanager")
-            link.ask(SubmitForecasts(jobs=expected), Done)
+            self._session.link("resourcemanager").ask(SubmitForecasts(jobs=expected), Done)
         said = f"{len(expected)} of {format_count(len(jobs), 'job')}, with sizes measured ahead"
         self._view.say(f"forecasts for {scheduler}: {said}")
         return {job.job: job.forecast for job in expected}
@@ -464,13 +463,10 @@ def run_on(session: Session, work: Work, view: View, results: Path | None) -> Ra
 @contextmanager
 def session_for(up: RunFolder | None, config: ClusterConfig, view: View) -> Iterator[Session]:
     """A session with the cluster that is up, or else with one of its own."""
-    if up is not None:
-        with connected(up, config) as session:
-            yield session
-        return
-    racks = config.topology.racks
-    view.say(f"starting {config.topology.name}: {racks.count} racks, {config.topology.slots} slots")
-    with own_session(config) as session:
+    topology = config.topology
+    if up is None:
+        view.say(f"starting {topology.name}: {topology.racks.count} racks, {topology.slots} slots")
+    with own_session(config) if up is None else connected(up, config) as session:
         yield session
 
 
