@@ -374,8 +374,8 @@ def _times(spread: Spread) -> str:
 
 def run_of(summary: dict[str, Any], folder: Path | None = None, output: str | None = None) -> Run:
     """The run that a summary describes; ``folder`` has its files."""
-    known = {**summary, "summary": summary, "folder": folder, "output": output}
-    return msgspec.convert(known, Run)
+    own = {"summary": summary, "folder": folder, "output": output}
+    return msgspec.convert(summary | own, Run)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

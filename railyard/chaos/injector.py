@@ -125,8 +125,7 @@ class Faults:
         if row["role"] == "JobHelper":
             return self._journal.has_ended(row["name"].rpartition("-")[2])
         if row["role"] == "Attempt":
-            task = row["name"].rpartition(".")[0]
-            return self._journal.has_ended(job_of(row["name"]), task)
+            return self._journal.has_ended(job_of(row["name"]), row["name"].rpartition(".")[0])
         return False
 
     def _manager_of(self, row: dict[str, Any]) -> list[dict[str, Any]]:

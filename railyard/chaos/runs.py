@@ -97,8 +97,7 @@ def lost_work_s(session: Session, job: JobId) -> float:
     """
     lost_s, begin = 0.0, 0
     while True:
-        wanted = GetJobTasks(job=job, begin=begin)
-        page = session.link("resourcemanager").ask(wanted, JobTasks)
+        page = session.link("resourcemanager").ask(GetJobTasks(job=job, begin=begin), JobTasks)
         lost_s += sum(wasted_s(task.attempts) for task in page.tasks)
         if not page.left:
             return lost_s
@@ -176,8 +175,7 @@ class FileWriter:
 
     def _store(self, store: DfsClient, number: int) -> None:
         path = f"/chaos/{self._seed}-{number}"
-        seed = f"{self._seed} {number}".encode()
-        data = hashlib.shake_256(seed).digest(_FILE_BYTES)
+        data = hashlib.shake_256(f"{self._seed} {number}".encode()).digest(_FILE_BYTES)
         try:
             store.write(path, [data])
         except (PeerLost, Refused):

@@ -141,9 +141,8 @@ def _simulate(wanted: tuple[Emulated, Behaviour, int, NodeId | None]) -> Summary
     run, behaviour, chance, after = wanted
     simulation = Simulation(run.config, run.workload, behaviour, chance=chance)
     if after is not None:  # once the nodes have joined
-        simulation.heap.at(
-            0.0, simulation.core.state.start_offers_after, after, priority=EventPriority.FAULT
-        )
+        start = simulation.core.state.start_offers_after
+        simulation.heap.at(0.0, start, after, priority=EventPriority.FAULT)
     with few_collections():
         simulation.run()
     return simulation.summary()
@@ -306,7 +305,6 @@ class Comparison:
         return sweep(run_virtually, wanted, on=self._request.on)
 
     def _twins(self, emulated: Sequence[_Run]) -> dict[Contender, list[Twins]]:
-        """Simulations of the emulated runs, by seed."""
         if not emulated:
             return {}
         runs = [

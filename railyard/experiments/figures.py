@@ -485,5 +485,4 @@ class Coarser:
         require(slots.is_integer(), what, self.tasks, f"what divides {racks.slots * self.machines}")
 
     def network(self) -> TextPairs:
-        """The settings of the topology to change."""
         return coarse_network(topology_named(self.topology), self.tasks, self.machines, self.rate)

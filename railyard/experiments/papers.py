@@ -287,8 +287,7 @@ class _Expansion:
             raise LookupError(f'case "{values["case"]}" has no contenders or no measures')
         jobs = _changed(self._set_up(values["setup"]), block.all)
         own = _as_setup(_changed(jobs, block.own), values)
-        among = block.among or Among()
-        known = measures_of(among.which(values, grain_of(own.workload)))
+        known = measures_of((block.among or Among()).which(values, grain_of(own.workload)))
         numbers = block.measures
         if not isinstance(numbers, dict):
             numbers = dict.fromkeys(numbers, "-")

@@ -65,8 +65,7 @@ def carry_out(seeds: Mapping[Setup, Sequence[int]], on: Workers | None = None) -
     pairs = [(setup, seed) for setup, those in seeds.items() for seed in those]
     runs = [_run(setup, seed, made) for setup, seed in pairs]
     found: Summaries = {setup: [] for setup in seeds}
-    summaries = sweep(run_virtually, runs, on=on)
-    for (setup, seed), summary in zip(pairs, summaries, strict=True):
+    for (setup, seed), summary in zip(pairs, sweep(run_virtually, runs, on=on), strict=True):
         failed = [job["name"] for job in summary["jobs"] if not job["ok"]]
         if failed:
             count = format_count(len(failed), "job")

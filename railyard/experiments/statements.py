@@ -86,7 +86,6 @@ class Statement:
 
     @property
     def who(self) -> Contender:
-        """The contender that it is about."""
         return self.row.contender
 
     @property
@@ -199,10 +198,9 @@ def statements(rows: Sequence[Row]) -> Statements:
         if (own := row.values(metric)) and (against := first.values(metric))
     ]
     intervals = sum(len(own) > 1 for *_, own, _ in pairs)
+    of = max(1, intervals)
     every = tuple(
-        Statement(
-            row=row, first=first, metric=metric, change=change(own, against, max(1, intervals))
-        )
+        Statement(row=row, first=first, metric=metric, change=change(own, against, of))
         for row, first, metric, own, against in pairs
     )
     return Statements(every=every, intervals=intervals)
@@ -382,8 +380,7 @@ def show(rows: Sequence[Row], title: str) -> None:
             _show_figures(console, same, list(metrics), said)
         for row in same:
             if row.flaw:
-                why = first_failure(row) or row.flaw
-                words = f"! {row.label}: not to be trusted: {why}"
+                words = f"! {row.label}: not to be trusted: {first_failure(row) or row.flaw}"
                 console.print(tables.cell(words, "yellow"))
         if 1 < len(same) <= 1 + _LISTED_MAX:
             _show_statements(console, same, said)
@@ -435,10 +432,8 @@ def _show_statements(console: Console, rows: Sequence[Row], said: Statements) ->
             verdict = one.verdict.value
             if one.verdict is Verdict.ONE_SEED and one.by_chance:
                 verdict = f"by chance {one.chance()}"
-            style = _STYLES.get(one.verdict, "")
-            lines.append(
-                [who, one.metric.title, one.amount(), one.interval(), tables.cell(verdict, style)]
-            )
+            shown = tables.cell(verdict, _STYLES.get(one.verdict, ""))
+            lines.append([who, one.metric.title, one.amount(), one.interval(), shown])
             who = ""
     columns = (
         Column(f"against {rows[0].label}"),
@@ -482,9 +477,8 @@ def _show_own(console: Console, own: Sequence[OwnFigure]) -> None:
 
 def _show_counters(console: Console, counts: Sequence[Counted]) -> None:
     console.print("\nWhat the jobs counted, all of a run together")
-    lines: list[list[tables.Cell]] = [
-        [one.name, one.who, one.text()] for one in counts[:_COUNTERS_MAX]
-    ]
+    some = counts[:_COUNTERS_MAX]
+    lines: list[list[tables.Cell]] = [[one.name, one.who, one.text()] for one in some]
     tables.show_table(console, (Column("counter"), Column("scheduler"), _VALUE), lines)
     if len(counts) > _COUNTERS_MAX:
         console.print(f"{len(counts) - _COUNTERS_MAX} more are in --json")

@@ -94,11 +94,8 @@ def _changes(what: str, changes: list[tuple[float, str]]) -> Iterator[str]:
 def _answer(answer: Answered) -> str:
     until = f" until {answer.until_s:.3f} s" if answer.until_s is not None else ""
     planned = f"; {answer.planned}" if answer.planned else ""
-    offers = format_count(answer.offers, "offer")
-    return (
-        f"answered {answer.answer}{until}: {answer.why}{planned} "
-        f"({offers} of {_few(answer.nodes, 'node')})"
-    )
+    offers = f"{format_count(answer.offers, 'offer')} of {_few(answer.nodes, 'node')}"
+    return f"answered {answer.answer}{until}: {answer.why}{planned} ({offers})"
 
 
 def _attempt(story: AttemptStory) -> Iterator[str]:
@@ -178,9 +175,8 @@ def _stage(s: StageStory) -> Iterator[str]:
         text = f"first launch; {format_count(s.attempts, 'attempt')} in all{copies}"
         yield from _row(_at(s.first_launch_s), text)
     for why, count in list(s.whys.items())[:_FEW]:
-        yield from _row(
-            "why there", f"{format_count(count, 'attempt')}: {why or 'no reason given'}"
-        )
+        text = f"{format_count(count, 'attempt')}: {why or 'no reason given'}"
+        yield from _row("why there", text)
     for planned in s.planned[:_FEW]:
         yield from _row("planned", planned)
     if s.attempts:

@@ -317,6 +317,7 @@ def write_run_page(
 ) -> None:
     """Write ``index.html`` beside a run's other files; raises ``NotWritten``."""
     results = Results(folder, summary)
+    data = run_data(results, results.makespan_s or 1.0) | {"why": reasons(results, work_max)}
     racks = format_count(topology.racks.count, "rack")
     emulated = summary["clock"] == "wall"
     values = {
@@ -336,9 +337,7 @@ def write_run_page(
             for policy, of in summary.get("figures", {}).items()
             for name, value in of.items()
         ],
-        "data": embedded(
-            run_data(results, results.makespan_s or 1.0) | {"why": reasons(results, work_max)}
-        ),
+        "data": embedded(data),
         "count": format_count(len(summary["jobs"]), "job"),
         "jobs": job_table(summary["jobs"]),
         "counters": counter_rows(summary["jobs"]),
@@ -404,7 +403,9 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
     plots.mkdir(exist_ok=True)
     panels = completion_panels(rows)
     _plot(plots, "completion-times", partial(draw_cdf, panels))
-    metrics, said = metrics_of(rows), statements(rows)
+    completion = [{"title": title, "curves": list(map(curve_data, of))} for title, of in panels]
+    units = {metric: unit_of(metric, rows) for metric in metrics_of(rows)}
+    said = statements(rows)
     jobs = rows[0].runs[0]["jobs"]
     labels = list(dict.fromkeys(row.label for row in rows))
     values = {
@@ -416,10 +417,8 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
         "said": _statements(rows, said),
         "rule": said.rule(),
         "first": rows[0].label,
-        "headings": [(metric.title, unit_of(metric, rows).name) for metric in metrics],
-        "table": [
-            _line(row, {metric: unit_of(metric, rows) for metric in metrics}, said) for row in rows
-        ],
+        "headings": [(metric.title, unit.name) for metric, unit in units.items()],
+        "table": [_line(row, units, said) for row in rows],
         "agreements": [
             (who, list(same))
             for who, same in groupby(agreements(rows), key=lambda one: one.row.label)
@@ -430,9 +429,7 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
             for same in [list(of)]
         ],
         "simulations": len(rows[0].twins[0].others) if rows[0].twins else 0,
-        "completion": embedded(
-            [{"title": title, "curves": list(map(curve_data, of))} for title, of in panels]
-        ),
+        "completion": embedded(completion),
         "origin": list(origin.rows()),
         "runs": list(_runs(plots, rows, about["folders"])),
         "count": format_count(len(jobs), "job"),

@@ -291,8 +291,7 @@ def draw_links(axes: Axes, loads: LinkLoads, theme: Theme) -> None:
         row += len(list(same))
         if row < len(names):
             axes.axhline(row - 0.5, color=theme.ground, linewidth=2.5)
-    beside = axes.inset_axes((1.008, 0.0, 0.011, 1.0))
-    bar = axes.figure.colorbar(mesh, cax=beside)
+    bar = axes.figure.colorbar(mesh, cax=axes.inset_axes((1.008, 0.0, 0.011, 1.0)))
     bar.set_ticks([0, 50, 100], labels=["idle", "50 %", "full"], fontsize=8)
     bar.ax.tick_params(length=0)
     bar.outline.set_visible(False)

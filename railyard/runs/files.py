@@ -92,8 +92,7 @@ def copy_out(store: DfsClient, path: str, local: Path) -> int:
             made[0].rename(local)
             return total
     except OSError as error:
-        where = error.filename or local
-        shown = printable(str(where), _SHOWN_LETTERS_MAX)
+        shown = printable(str(error.filename or local), _SHOWN_LETTERS_MAX)
         raise NotCopied(f"{shown}: cannot be written: {cause_of(error, local.parent)}") from None
 
 
@@ -271,10 +270,8 @@ def _fetch(path: str, folder: Path) -> Path:
     with up.client(stored) as store:
         size, free = store.usage(stored).stored_bytes, free_bytes(folder)
         if size > free:
-            has = f"{folder.parent} has {format_size(free)} free"
-            raise UsageError(
-                f"input {path}: has {format_size(size)}, but {has}: set TMPDIR to a larger disk"
-            )
+            has = f"{folder.parent} has {format_size(free)} free: set TMPDIR to a larger disk"
+            raise UsageError(f"input {path}: has {format_size(size)}, but {has}")
         folder.mkdir()
         copy_out(store, stored, target)
     return target

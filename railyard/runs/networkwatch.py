@@ -133,8 +133,7 @@ class NetworkWatch(NetworkRecord):
             self._take_stats(answer)
 
     def _take_stats(self, stats: NetworkStats) -> None:
-        carried = stats.cross_rack_links | stats.ports
-        self.take_links(self._now_s(), carried, stats.capacities)
+        self.take_links(self._now_s(), stats.cross_rack_links | stats.ports, stats.capacities)
 
     def _ask_for_changes(self) -> None:
         self._is_asking = True

@@ -266,8 +266,7 @@ class SeveralJobs:
         self._mix = mix
         self._topology = topology
         self._seed = seed
-        folder = f"/runs/mix-{secrets.token_hex(3)}"
-        self._jobs = planned(mix, topology, seed, folder, store)
+        self._jobs = planned(mix, topology, seed, f"/runs/mix-{secrets.token_hex(3)}", store)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -337,7 +336,6 @@ class SeveralJobs:
         return run_all(self._session, due, self._view, "running")
 
     def _submission(self, one: Planned, name: str, step: Step) -> SubmitJob:
-        """The message that submits a step of a job, under this name."""
         forecast = self._forecasts.get(name)
         return self._place.submission(step, one.job.user, one.job.queue, name, forecast)
 
@@ -551,8 +549,7 @@ class _Batch:
     def run(self) -> list[tuple[JobEnded, ...]]:
         """Submit and wait.  Raises ``PeerLost`` and ``Refused``."""
         for place, due in enumerate(self._jobs):
-            submit = partial(self._submit, place, due.job)
-            self._reactor.call_at(self._begun_s + due.at_s, submit)
+            self._reactor.call_at(self._begun_s + due.at_s, partial(self._submit, place, due.job))
         while self._over < len(self._jobs):
             self._reactor.run_until(self._has_news)
             if self._error is not None:

@@ -65,8 +65,7 @@ def progress_view() -> Iterator[View]:
     if not sys.stderr.isatty():
         yield Lines()
         return
-    console = Console(stderr=True)
-    with Live(console=console, auto_refresh=False, transient=True) as live:
+    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
         yield Bars(live)
 
 

@@ -200,8 +200,6 @@ def _matching(
 
 
 class _Cache(msgspec.Struct, frozen=True):
-    """The file."""
-
     of: str  #: what it was made of
     words: Words
 

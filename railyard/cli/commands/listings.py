@@ -148,8 +148,7 @@ def workloads(context: click.Context) -> None:
     from railyard.jobs.workloads.catalog import FAMILIES
 
     for name, family in FAMILIES.items():
-        asked_for = f"{name}:{family.file}" if family.file else name
-        click.echo(asked_for)
+        click.echo(f"{name}:{family.file}" if family.file else name)
         for text in (family.about, family.source, ", ".join(family.defaults())):
             click.echo(wrapped(text, 4))
 

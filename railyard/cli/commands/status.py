@@ -481,8 +481,7 @@ def set_capacity(link: str, rate: str) -> None:
         name = links.link_named(link)
         stated = float(links.capacities[links.number[name]])
         bytes_per_s = stated if rate == _DEFAULT else parse_rate(_ZERO.get(rate, rate), link)
-        order = SetCapacity(link=name, bytes_per_s=bytes_per_s)
-        session.link("network").ask(order, Done)
+        session.link("network").ask(SetCapacity(link=name, bytes_per_s=bytes_per_s), Done)
         click.echo(f"{name} carries {format_rate(bytes_per_s)}, stated {format_rate(stated)}")
 
 
