@@ -58,14 +58,11 @@ def data_frame(rows: Iterable[dict[str, Any]]) -> DataFrame:
 def html_table(rows: Iterable[Sequence[Any]], heading: Sequence[str] = ()) -> str:
     """A table; the first of a row is its name, unless there is a heading."""
     head = "".join(map(_heading, heading))
-    body = "".join(
-        "<tr>"
-        + "".join(
-            _cell(value) if heading or at else _heading(value) for at, value in enumerate(row)
-        )
-        + "</tr>"
+    cells = (
+        [_cell(value) if heading or at else _heading(value) for at, value in enumerate(row)]
         for row in rows
     )
+    body = "".join(f"<tr>{''.join(of_row)}</tr>" for of_row in cells)
     return f"<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"
 
 

@@ -334,12 +334,8 @@ def heading() -> str:
 
 def show_report(report: Report) -> None:
     """Print the recoveries by kind, and what became of jobs and files."""
-    columns = [
-        Column("fault"),
-        Column("times", plain_numbers),
-        Column("median", time_unit),
-        Column("worst", time_unit),
-    ]
+    columns = [Column("fault"), Column("times", plain_numbers)]
+    columns += [Column(heading, time_unit) for heading in ("median", "worst")]
     rows = [
         [kind, times["times"], times["median_s"], times["worst_s"]]
         for kind, times in recoveries(report.faults).items()

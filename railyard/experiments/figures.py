@@ -234,9 +234,8 @@ def _more_jobs(own: Summary, base: Summary | None) -> float | None:
     mine, other = (sorted(float(job["finished_s"]) for job in run["jobs"]) for run in (own, base))
     begin_s = other[int(_FEW * len(other))]
     times_s = [at_s for at_s in (*mine, *other) if at_s >= begin_s]
-    return 100.0 * max(
-        bisect_right(mine, at_s) / bisect_right(other, at_s) - 1.0 for at_s in times_s
-    )
+    ratios = (bisect_right(mine, at_s) / bisect_right(other, at_s) for at_s in times_s)
+    return 100.0 * (max(ratios) - 1.0)
 
 
 def _percent(part: float | None, of: float | None) -> float | None:

@@ -330,12 +330,8 @@ def _changed(before: Change, after: Change | None) -> Change:
     """A set-up with a change; what neither has stays open."""
     if after is None:
         return before
-    pairs = [
-        (name, getattr(before, name), getattr(after, name)) for name in Change.__struct_fields__
-    ]
-    return Change(
-        **{name: old | new if isinstance(old, dict) else new or old for name, old, new in pairs}
-    )
+    pairs = [(getattr(before, name), getattr(after, name)) for name in Change.__struct_fields__]
+    return Change(*(old | new if isinstance(old, dict) else new or old for old, new in pairs))
 
 
 def _filled(table: Mapping[str, Scalar], values: Values) -> dict[str, str]:

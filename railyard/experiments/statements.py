@@ -418,9 +418,7 @@ def _show_figures(
                 for one in changes
             )
             lines.append(["", *marked])
-    columns = [
-        Column(metric.title, metric.kind.unit, rank=number) for number, metric in enumerate(metrics)
-    ]
+    columns = [Column(each.title, each.kind.unit, rank=n) for n, each in enumerate(metrics)]
     tables.show_table(console, [Column(""), *columns], lines, elsewhere="--json")
 
 

@@ -243,13 +243,10 @@ def fetched_inputs() -> Iterator[Localized]:
             return f"{name}={fetched[path]}" if name else fetched[path]
 
         def localized(mix: Mix) -> Mix:
-            jobs = [
-                msgspec.structs.replace(
-                    job, inputs=tuple(map(local, expanded(job.inputs, matches)))
-                )
-                for job in mix.jobs
-            ]
-            return msgspec.structs.replace(mix, jobs=tuple(jobs))
+            inputs = [tuple(map(local, expanded(job.inputs, matches))) for job in mix.jobs]
+            pairs = zip(mix.jobs, inputs, strict=True)
+            jobs = tuple(msgspec.structs.replace(job, inputs=files) for job, files in pairs)
+            return msgspec.structs.replace(mix, jobs=jobs)
 
         yield localized
 

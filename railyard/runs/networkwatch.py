@@ -34,10 +34,9 @@ class NetworkRecord:
 
     def __init__(self, config: ClusterConfig) -> None:
         network = Network(config.topology)
+        policy = flow_schedulers()[config.flow_scheduler].circuit_policy
         #: whether there are circuits that are used
-        self.has_circuits = bool(
-            network.ports and flow_schedulers()[config.flow_scheduler].circuit_policy is not None
-        )
+        self.has_circuits = bool(network.ports and policy is not None)
         #: the links with recorded loads: all but the nodes'
         self.links = (*network.cross_rack, *(network.ports if self.has_circuits else ()))
         self.link_log, self.circuit_log = LinkLog(), CircuitLog()

@@ -371,9 +371,8 @@ def attempts_of(tasks: dict[str, int], *also: str) -> str:
 def _shares(counts: dict[str, int]) -> str:
     total = sum(counts.values())
     words = {"node": "on the map's node", "rack": "in its rack", "remote": "further away"}
-    return ", ".join(
-        f"{format_share(n / total)} {words[level]}" for level, n in counts.items() if n
-    )
+    shares = (f"{format_share(n / total)} {words[level]}" for level, n in counts.items() if n)
+    return ", ".join(shares)
 
 
 def _died(deaths: list[dict[str, Any]]) -> str:
