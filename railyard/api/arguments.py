@@ -23,6 +23,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -35,11 +36,13 @@ from railyard.runs.requests import RunRequest
 from railyard.terminal.notices import notices_to
 from railyard.terminal.options import TextPairs
 
+#: A job: a name with options ("terasort,size=2GB,times=3"), a file, or a class or object of one.
+AnyJob = str | Path | Job | type[Job]
 #: A file, folder or pattern, several, or {name of an input: any of these}; "dfs:/PATH" is of the
 #: block store.
 AnyInput = str | Path | Iterable[str | Path] | Mapping[str, str | Path | Iterable[str | Path]]
 
-_SEED_MAX = 2**63 - 1
+_COUNT_MAX = 2**63 - 1
 
 
 class Advice(UserWarning):
@@ -116,15 +119,10 @@ def _each(files: str | Path | Iterable[str | Path]) -> list[str]:
     return [str(files)] if isinstance(files, str | Path) else [str(each) for each in files]
 
 
-def _seed(name: str, seed: int) -> int:
-    is_number = isinstance(seed, int) and not isinstance(seed, bool)
-    require(is_number and 0 <= seed <= _SEED_MAX, name, seed, "a whole number from 0 on")
-    return seed
-
-
-def _count(name: str, count: int) -> int:
-    is_number = isinstance(count, int) and not isinstance(count, bool) and count >= 1
-    require(is_number, name, count, "a whole number from 1 on")
+def _count(name: str, count: int, least: int = 1) -> int:
+    is_number = isinstance(count, int) and not isinstance(count, bool)
+    right = f"a whole number from {least} on"
+    require(is_number and least <= count <= _COUNT_MAX, name, count, right)
     return count
 
 
@@ -160,7 +158,7 @@ _READ: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "size": ("size_bytes", lambda _, size: parse_size(size)),
     "reduces": ("reduces", _count),
     "first": ("first", _count),
-    "seed": ("seed", _seed),
+    "seed": ("seed", partial(_count, least=0)),
     "seeds": ("seeds", _count),
     "behaviour": ("behaviour", _behaviour),
     "out": ("results", new_folder),
@@ -170,9 +168,6 @@ _READ: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-_MAIN = "__main__"
 
 
 class JobWords(NamedTuple):
@@ -187,7 +182,7 @@ class JobWords(NamedTuple):
 
 
 @contextmanager
-def job_words(jobs: Sequence[str | Path | Job | type[Job]]) -> Iterator[JobWords]:
+def job_words(jobs: Sequence[AnyJob]) -> Iterator[JobWords]:
     """The words for jobs while the block runs; ``UsageError`` for what is no job."""
     if not jobs:
         raise UsageError("jobs: need at least one, such as terasort")
@@ -195,7 +190,7 @@ def job_words(jobs: Sequence[str | Path | Job | type[Job]]) -> Iterator[JobWords
         yield JobWords(tuple(job_word(job, Path(folder)) for job in jobs), Path(folder))
 
 
-def job_word(job: str | Path | Job | type[Job], folder: Path) -> str:
+def job_word(job: AnyJob, folder: Path) -> str:
     """The word for a job with its parameters; ``folder`` is for files that need to be written."""
     name, params = name_and_params(job, folder)
     for key, value in params.items():
@@ -205,7 +200,7 @@ def job_word(job: str | Path | Job | type[Job], folder: Path) -> str:
     return ",".join([name, *(f"param.{key}={value}" for key, value in params.items())])
 
 
-def name_and_params(job: str | Path | Job | type[Job], folder: Path) -> tuple[str, dict[str, str]]:
+def name_and_params(job: AnyJob, folder: Path) -> tuple[str, dict[str, str]]:
     """A job's name or file, and those of its parameters that are not its class's defaults."""
     if isinstance(job, str | Path):
         return str(job), {}
@@ -224,12 +219,12 @@ def _params(job: Job) -> dict[str, str]:
             if isinstance(value, bytes | list):
                 right = "need a default in the class, as bytes are no text"
                 raise UsageError(f"{type(job).__name__}: {name} = {shown_value(value)}: {right}")
-            params[name] = str(value).lower() if isinstance(value, bool) else str(value)
+            params[name] = _text(value)
     return params
 
 
 def _file_of(kind: type[Job], folder: Path) -> Path:
-    if kind.__module__ != _MAIN:
+    if kind.__module__ != "__main__":
         file = inspect.getsourcefile(kind)
         if file is not None:
             return Path(file)

@@ -15,14 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 from weakref import finalize
 
 import msgspec
 
 from railyard.api import arguments
-from railyard.api.arguments import job_word, name_and_params
+from railyard.api.arguments import AnyJob, job_word, name_and_params
 from railyard.api.results import Run, run_of
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
@@ -30,7 +29,6 @@ from railyard.cluster.files import Durability
 from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
 from railyard.gateway.address import LOOPBACK, known_url, listen
-from railyard.jobs.model import Job
 from railyard.report.pages import finish_folder
 from railyard.resourcemanager.process.messages import ClusterStatus
 from railyard.runs.clusters import StartedCluster, connected, own_cluster
@@ -147,7 +145,7 @@ class Cluster:
     # Jobs ------------------------------------------------------------------------------------
     def run(
         self,
-        *jobs: str | Path | Job | type[Job],
+        *jobs: AnyJob,
         inputs: arguments.AnyInput = (),
         output: str | None = None,
         size: str | int | None = None,
@@ -169,7 +167,7 @@ class Cluster:
 
     def submit(
         self,
-        *jobs: str | Path | Job | type[Job],
+        *jobs: AnyJob,
         inputs: arguments.AnyInput = (),
         output: str | None = None,
         size: str | int | None = None,
@@ -278,9 +276,7 @@ class Cluster:
         self._sources = Path(self._open.enter_context(scratch))
         self._threads = ThreadPoolExecutor(_SUBMITTED_MAX, "railyard-job")
 
-    def _words(
-        self, jobs: Sequence[str | Path | Job | type[Job]]
-    ) -> tuple[tuple[str, ...], dict[str, str]]:
+    def _words(self, jobs: Sequence[AnyJob]) -> tuple[tuple[str, ...], dict[str, str]]:
         """The words for jobs; and the parameters of a single one, which can have any."""
         if not jobs:
             raise UsageError("jobs: need at least one, such as terasort")
@@ -320,12 +316,7 @@ class Cluster:
     def __enter__(self) -> Cluster:
         return self if self._folder is not None else self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._is_own:
             self.stop()
         else:

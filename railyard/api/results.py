@@ -21,7 +21,7 @@ import msgspec
 from railyard.cluster.errors import UsageError, printable, unknown_name
 from railyard.cluster.units import format_count, format_duration, format_size
 from railyard.experiments.contenders import CLOCK_WORDS, Row
-from railyard.experiments.statements import Statement, as_json, statements
+from railyard.experiments.statements import Statement, as_json, show, statements
 from railyard.gateway.page.theme import DARK, LIGHT
 from railyard.report.pictures import (
     Curve,
@@ -58,14 +58,11 @@ def data_frame(rows: Iterable[dict[str, Any]]) -> DataFrame:
 def html_table(rows: Iterable[Sequence[Any]], heading: Sequence[str] = ()) -> str:
     """A table; the first of a row is its name, unless there is a heading."""
     head = "".join(map(_heading, heading))
-    body = "".join(
-        "<tr>"
-        + "".join(
-            _cell(value) if heading or at else _heading(value) for at, value in enumerate(row)
-        )
-        + "</tr>"
+    cells = (
+        [_cell(value) if heading or at else _heading(value) for at, value in enumerate(row)]
         for row in rows
     )
+    body = "".join(f"<tr>{''.join(of_row)}</tr>" for of_row in cells)
     return f"<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"
 
 
@@ -92,7 +89,6 @@ def _cell(value: Any) -> str:
 
 
 # The runs -----------------------------------------------------------------------------------------
-_KINDS = ("png", "svg")
 #: What says which run a row is of.
 _KEYS = ("scheduler", "flow_scheduler", "clock", "seed")
 _NUMBERS = (
@@ -103,7 +99,6 @@ _NUMBERS = (
     "verified",
     "trusted",
 )
-_CLOCKS = {"wall": "emulated", "virtual": "simulated"}
 
 
 @dataclass(frozen=True)
@@ -122,7 +117,7 @@ class Picture:
         """Write it to a file, NAME.png or NAME.svg; ``UsageError`` for another kind."""
         path = Path(file)
         kind = path.suffix.removeprefix(".")
-        if kind not in _KINDS:
+        if kind not in ("png", "svg"):
             raise UsageError(f"{file}: need a file that ends with .png or .svg")
         with naming(path):
             path.write_bytes(render(self.draw, DARK if dark else LIGHT, kind))
@@ -353,9 +348,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
             jobs += ", output verified"
         elif self.verified is False and not failed:
             jobs += ", output WRONG"
-        where = f"{self.workload} on {self.topology}, {_CLOCKS[self.clock]}, seed {self.seed}"
+        how = f"{CLOCK_WORDS[self.clock]}, seed {self.seed}"
         rows = {
-            "workload": where,
+            "workload": f"{self.workload} on {self.topology}, {how}",
             "scheduler": f"{self.scheduler} + {self.flow_scheduler}",
             "jobs": jobs,
             "makespan": format_duration(self.makespan_s),
@@ -376,8 +371,8 @@ def _times(spread: Spread) -> str:
 
 def run_of(summary: dict[str, Any], folder: Path | None = None, output: str | None = None) -> Run:
     """The run that a summary describes; ``folder`` has its files."""
-    known = {**summary, "summary": summary, "folder": folder, "output": output}
-    return msgspec.convert(known, Run)
+    own = {"summary": summary, "folder": folder, "output": output}
+    return msgspec.convert(summary | own, Run)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -423,17 +418,13 @@ class Comparison:
 
         Raises ``UsageError`` if there is none.
         """
-        wanted = {
-            row.contender for row in self.rows if scheduler in (row.label, row.contender.scheduler)
-        }
-        contenders = [row.contender for row in self.rows for _ in row.runs]
-        for run, contender in zip(self.runs, contenders, strict=True):
-            if contender in wanted and clock in (None, run.clock) and seed in (None, run.seed):
+        rows = [row for row in self.rows for _ in row.runs]
+        for run, row in zip(self.runs, rows, strict=True):
+            is_of_it = scheduler in (row.label, row.contender.scheduler)
+            if is_of_it and clock in (None, run.clock) and seed in (None, run.seed):
                 return run
-        there = ", ".join(
-            dict.fromkeys(f"{r.scheduler} {r.clock} with seed {r.seed}" for r in self.runs)
-        )
-        raise UsageError(f"run of {scheduler}: there is none such; there are: {there}")
+        there = dict.fromkeys(f"{r.scheduler} {r.clock} with seed {r.seed}" for r in self.runs)
+        raise UsageError(f"run of {scheduler}: there is none such; there are: {', '.join(there)}")
 
     def to_pandas(self, of: Literal["runs", "jobs", "statements"] = "runs") -> DataFrame:
         """A row for each run, for each job of each run, or for each statement.
@@ -441,16 +432,14 @@ class Comparison:
         Raises ``UsageError`` if pandas is not installed.
         """
         if of == "jobs":
-            return data_frame([row for run in self.runs for row in run.job_rows()])
+            return data_frame(row for run in self.runs for row in run.job_rows())
         if of == "statements":
             return data_frame(
-                [
-                    {name: getattr(one.who, name) for name in _KEYS[:3]} | one.as_json()
-                    for one in self.statements
-                ]
+                {name: getattr(one.who, name) for name in _KEYS[:3]} | one.as_json()
+                for one in self.statements
             )
         if of == "runs":
-            return data_frame([run.row() for run in self.runs])
+            return data_frame(run.row() for run in self.runs)
         raise UsageError(f"to_pandas of {of}: need runs, jobs or statements")
 
     def cdf(self) -> Picture:
@@ -484,8 +473,6 @@ class Comparison:
         write_json(as_json(self.rows), Path(file))
 
     def __str__(self) -> str:
-        from railyard.experiments.statements import show
-
         return printed(lambda: show(self.rows, self.title))
 
     def __repr__(self) -> str:

@@ -18,7 +18,6 @@ from fsspec.implementations.webhdfs import WebHDFS
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.processes import user_name
-from railyard.cluster.runfolder import RunFolder
 from railyard.gateway.address import known_url
 from railyard.runs.home import current_folder, folder_named
 
@@ -48,30 +47,20 @@ class RailyardFileSystem(WebHDFS):
     _strip_protocol = _OwnPath()
 
     def __init__(self, host: str = "", user: str | None = None, **options: Any) -> None:
-        """Raises ``UsageError`` if there is no such cluster, or none is up."""
-        folder = _folder(host)
+        """Raises ``UsageError`` if there is no such cluster, or none is up, or has no gateway."""
+        folder = folder_named(host) if host else current_folder()
+        if folder is None and host:
+            raise UsageError(f"railyard://{host}: no such cluster: railyard status has its name")
+        if folder is None:
+            raise UsageError("railyard://: no cluster is up: railyard up starts one")
         self.cluster = folder.path.name  #: which one its paths are of
-        where = urlsplit(gateway_url(folder))
+        url = known_url(folder)
+        if url is None:
+            raise UsageError("the cluster has no gateway: start it with --http auto")
+        where = urlsplit(url)
         user = user_name() if user is None else user
         super().__init__(host=where.hostname, port=where.port, user=user, **options)
 
     def mv(self, path1: str, path2: str, **options: Any) -> None:
         """Rename; both may be URLs."""
         super().mv(self._strip_protocol(path1), self._strip_protocol(path2), **options)
-
-
-def gateway_url(folder: RunFolder) -> str:
-    """Where a cluster's gateway is; ``UsageError`` if it has none."""
-    url = known_url(folder)
-    if url is None:
-        raise UsageError("the cluster has no gateway: start it with --http auto")
-    return url
-
-
-def _folder(name: str) -> RunFolder:
-    folder = folder_named(name) if name else current_folder()
-    if folder is None and name:
-        raise UsageError(f"railyard://{name}: no such cluster: railyard status has its name")
-    if folder is None:
-        raise UsageError("railyard://: no cluster is up: railyard up starts one")
-    return folder

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from railyard.api import arguments
-from railyard.api.arguments import job_words
+from railyard.api.arguments import AnyJob, job_words
 from railyard.api.results import Comparison, Run, data_frame, preformatted, printed, run_of
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.experiments.comparison import Comparison as Comparing
@@ -29,7 +29,6 @@ from railyard.experiments.reproduction import (
     show,
     values,
 )
-from railyard.jobs.model import Job
 from railyard.report.pages import finish_folder
 from railyard.runs.config import require_known_options
 from railyard.runs.files import fetched_inputs
@@ -41,10 +40,6 @@ from railyard.terminal.options import seeds_in_words
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-
-#: A job: a name with options ("terasort,size=2GB,times=3"), a file, or a class or object of one.
-AnyJob = str | Path | Job | type[Job]
 
 
 def simulate(
@@ -164,10 +159,7 @@ def compared(request: RunRequest) -> Comparison:
         comparing = Comparing(request, localized)
         rows = comparing.run()
     return Comparison(
-        title=comparing.title,
-        rows=rows,
-        about=comparing.described(),
-        folder=request.results,
+        title=comparing.title, rows=rows, about=comparing.described(), folder=request.results
     )
 
 
@@ -232,12 +224,13 @@ class Reproduction:
         write_json(self.numbers, folder / "figures.json")
         save_runs(self.found, folder / "runs")
 
-    def __str__(self) -> str:
-        def show_all() -> None:
-            for name, figure in self.figures.items():
-                show(figure, self.values[name], self.seeds[name])
+    def show(self) -> None:
+        """Print the tables of all figures."""
+        for name, figure in self.figures.items():
+            show(figure, self.values[name], self.seeds[name])
 
-        return printed(show_all)
+    def __str__(self) -> str:
+        return printed(self.show)
 
     def __repr__(self) -> str:
         return f"<Reproduction of {self.paper}: {', '.join(self.figures)}>"

@@ -125,8 +125,7 @@ class Faults:
         if row["role"] == "JobHelper":
             return self._journal.has_ended(row["name"].rpartition("-")[2])
         if row["role"] == "Attempt":
-            task = row["name"].rpartition(".")[0]
-            return self._journal.has_ended(job_of(row["name"]), task)
+            return self._journal.has_ended(job_of(row["name"]), row["name"].rpartition(".")[0])
         return False
 
     def _manager_of(self, row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -156,7 +155,6 @@ class Faults:
     def answers(
         self, name: str, is_right: Callable[[Description], bool] = lambda _: True
     ) -> Recovery:
-        """A daemon answers."""
         return targets.answers(self._transport, name, Describe(), Description, is_right)
 
     def _stop(self, fault: LiveFault) -> Effect | None:

@@ -49,6 +49,5 @@ class ChaosRequest(RunRequest):
 
     def cluster(self, kinds: tuple[str, ...]) -> ClusterConfig:
         """The cluster's configuration, with a gateway if one is to be killed."""
-        config = self.config()
         port = 0 if "kill-gateway" in kinds else None  # 0: any that is free
-        return msgspec.structs.replace(config, http=port)
+        return msgspec.structs.replace(self.config(), http=port)

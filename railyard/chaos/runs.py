@@ -77,9 +77,10 @@ def run_once(
             took_s = time.monotonic() - begun_s
             if outcome.failure is not None:
                 return run(took_s=took_s, digests={}, failure=str(outcome.failure))
-            digests = _digests(session, work.outputs)
+            store = DfsClient(session.transport, config.topology)
+            digests = _digests(session, store, work.outputs)
             lost_s = sum(lost_work_s(session, job) for job in outcome.all_jobs())
-            _remove(session, work.outputs)
+            _remove(session, store, work.outputs)
         failure = f"the output of {work.name} is wrong" if outcome.verified is False else ""
         return run(took_s=took_s, digests=digests, lost_s=lost_s, failure=failure)
     except ClusterFailed:
@@ -96,8 +97,7 @@ def lost_work_s(session: Session, job: JobId) -> float:
     """
     lost_s, begin = 0.0, 0
     while True:
-        wanted = GetJobTasks(job=job, begin=begin)
-        page = session.link("resourcemanager").ask(wanted, JobTasks)
+        page = session.link("resourcemanager").ask(GetJobTasks(job=job, begin=begin), JobTasks)
         lost_s += sum(wasted_s(task.attempts) for task in page.tasks)
         if not page.left:
             return lost_s
@@ -111,8 +111,7 @@ def wasted_s(attempts: Sequence[AttemptReport]) -> float:
     return sum(ran_s) - (ran_s[counts[-1]] if counts else 0.0)
 
 
-def _digests(session: Session, outputs: tuple[str, ...]) -> Digests:
-    store = DfsClient(session.transport, session.config.topology)
+def _digests(session: Session, store: DfsClient, outputs: tuple[str, ...]) -> Digests:
     found: Digests = {}
     for number, output in enumerate(outputs):
         for entry in _again(session, partial(store.list, output)):
@@ -128,9 +127,8 @@ def _digest(store: DfsClient, path: str) -> str:
     return digest.hexdigest()
 
 
-def _remove(session: Session, outputs: tuple[str, ...]) -> None:
+def _remove(session: Session, store: DfsClient, outputs: tuple[str, ...]) -> None:
     """Remove the folders of the runs that wrote these: "/runs/terasort-3fa91c" and the like."""
-    store = DfsClient(session.transport, session.config.topology)
     for folder in dict.fromkeys("/".join(output.split("/")[:3]) for output in outputs):
         _again(session, partial(_removed, store, folder))
 
@@ -177,8 +175,7 @@ class FileWriter:
 
     def _store(self, store: DfsClient, number: int) -> None:
         path = f"/chaos/{self._seed}-{number}"
-        seed = f"{self._seed} {number}".encode()
-        data = hashlib.shake_256(seed).digest(_FILE_BYTES)
+        data = hashlib.shake_256(f"{self._seed} {number}".encode()).digest(_FILE_BYTES)
         try:
             store.write(path, [data])
         except (PeerLost, Refused):
@@ -239,7 +236,6 @@ class Report:
 
     @property
     def failures(self) -> list[str]:
-        """Why runs failed."""
         return [f"{kind.name}: {run.failure}" for kind, run in self.runs if run.failure]
 
     @property
@@ -324,12 +320,11 @@ _WHAT_LETTERS = 48
 
 def line_of(one: Recovered) -> str:
     """A fault that is over, in one line."""
-    at = f"{one.at_s:7.1f} s"
-    if not one.what:
-        return f"{at}  {one.fault.kind:<{_WHAT_LETTERS}} nothing to do it to"
-    if one.took_s is None:
-        return f"{at}  {one.what:<{_WHAT_LETTERS}} not in {RECOVERY_TIMEOUT_S:.0f} s"
-    return f"{at}  {one.what:<{_WHAT_LETTERS}} {one.took_s:7.2f} s"
+    after = "nothing to do it to"
+    if one.what:
+        missing = f"not in {RECOVERY_TIMEOUT_S:.0f} s"
+        after = missing if one.took_s is None else f"{one.took_s:7.2f} s"
+    return f"{one.at_s:7.1f} s  {one.what or one.fault.kind:<{_WHAT_LETTERS}} {after}"
 
 
 def heading() -> str:
@@ -339,12 +334,8 @@ def heading() -> str:
 
 def show_report(report: Report) -> None:
     """Print the recoveries by kind, and what became of jobs and files."""
-    columns = [
-        Column("fault"),
-        Column("times", plain_numbers),
-        Column("median", time_unit),
-        Column("worst", time_unit),
-    ]
+    columns = [Column("fault"), Column("times", plain_numbers)]
+    columns += [Column(heading, time_unit) for heading in ("median", "worst")]
     rows = [
         [kind, times["times"], times["median_s"], times["worst_s"]]
         for kind, times in recoveries(report.faults).items()
@@ -362,16 +353,15 @@ def recoveries(faults: Iterable[Recovered]) -> dict[str, dict[str, Any]]:
     for one in faults:
         if one.what:
             times.setdefault(one.fault.kind, []).append(one.took_s)
-    return {kind: _figures(found) for kind, found in sorted(times.items())}
-
-
-def _figures(times_s: list[float | None]) -> dict[str, Any]:
-    known = [time_s for time_s in times_s if time_s is not None]
     return {
-        "times": len(times_s),
-        "recovered": len(known),
-        "median_s": statistics.median(known) if known else None,
-        "worst_s": max(known, default=None),
+        kind: {
+            "times": len(times_s),
+            "recovered": len(known),
+            "median_s": statistics.median(known) if known else None,
+            "worst_s": max(known, default=None),
+        }
+        for kind, times_s in sorted(times.items())
+        for known in [[time_s for time_s in times_s if time_s is not None]]
     }
 
 

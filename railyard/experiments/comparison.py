@@ -125,8 +125,6 @@ def scatter(
     When several slots become free at nearly the same time, an emulation gives a task one of them by
     chance; on ideal nodes it is always the same one.  From there runs diverge, so one simulation is
     one of many that are as likely, and an emulated run must be compared with all of them.
-
-    ``variance`` is the sigma of computing times, ``on`` where to simulate (``sweep``).
     """
     wanted = [
         (run, Behaviour(variance=variance), chance, after)
@@ -139,16 +137,12 @@ def scatter(
 
 
 def _simulate(wanted: tuple[Emulated, Behaviour, int, NodeId | None]) -> Summary:
-    """``chance``: the seed of what differs from one emulation to the next; the run's own is kept.
-
-    Offers go on after a node, or begin with the first one.
-    """
+    """``chance``: the seed of what differs between emulations; the run's own is kept."""
     run, behaviour, chance, after = wanted
     simulation = Simulation(run.config, run.workload, behaviour, chance=chance)
     if after is not None:  # once the nodes have joined
-        simulation.heap.at(
-            0.0, simulation.core.state.start_offers_after, after, priority=EventPriority.FAULT
-        )
+        start = simulation.core.state.start_offers_after
+        simulation.heap.at(0.0, start, after, priority=EventPriority.FAULT)
     with few_collections():
         simulation.run()
     return simulation.summary()
@@ -203,14 +197,8 @@ class Comparison:
         request = self._request
         return {
             "workload": " ".join(request.words),
-            "topology": self._topology.name,
             "place": self._topology,
-            "about_topology": self._topology.description,
-            "racks": self._topology.racks.count,
-            "slots": self._topology.slots,
-            "scale": self._topology.scale,
-            "compute": self._topology.compute.mode,
-            "seeds": {clock: tuple(request.seeds_on(clock)) for clock in self._request.clocks},
+            "seeds": {clock: tuple(request.seeds_on(clock)) for clock in request.clocks},
             "folders": {
                 (run.contender, run.config.seed): run.results
                 for run in self._runs
@@ -317,7 +305,6 @@ class Comparison:
         return sweep(run_virtually, wanted, on=self._request.on)
 
     def _twins(self, emulated: Sequence[_Run]) -> dict[Contender, list[Twins]]:
-        """Simulations of the emulated runs, by seed."""
         if not emulated:
             return {}
         runs = [

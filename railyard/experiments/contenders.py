@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from statistics import fmean
 from types import MappingProxyType
 from typing import Literal
 
@@ -76,7 +77,7 @@ class Change:
 
 def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
     """Mean and confidence interval (Student's t) of independent values."""
-    mean = math.fsum(values) / len(values)
+    mean = fmean(values)
     if len(values) == 1:
         return Estimate(mean=mean, half_width=None)
     from scipy.stats import t
@@ -180,13 +181,13 @@ class Row:
     def twin(self, metric: Metric) -> float | None:
         """Mean over seeds of the emulated runs' first twins; None if not known."""
         values = _known([metric.of(twins.first) for twins in self.twins])
-        return _mean(values) if values else None
+        return fmean(values) if values else None
 
     def by_chance(self, metric: Metric) -> list[float]:
         """Means over seeds that were as likely, of the other twins; none if not known."""
         draws = zip(*(twins.others for twins in self.twins), strict=True)
         found = [_known([metric.of(run) for run in draw]) for draw in draws]
-        return [_mean(values) for values in found if values]
+        return [fmean(values) for values in found if values]
 
     def chance_range(self, metric: Metric) -> tuple[float, float] | None:
         """Least and most of these; None if not known."""
@@ -304,10 +305,6 @@ def _known(values: Sequence[float | None]) -> list[float]:
     """The values; none if one is not known."""
     known = [value for value in values if value is not None]
     return known if len(known) == len(values) else []
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
 
 
 # Counters of the jobs' own code -------------------------------------------------------------------

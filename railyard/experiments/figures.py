@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from statistics import fmean
 from typing import Any
 
 from railyard.cluster.errors import require
@@ -47,7 +48,6 @@ class Measure:
 
     @property
     def words(self) -> str:
-        """As tables call it."""
         return f"less {self.title}" if self.lessens else self.title
 
 
@@ -68,7 +68,7 @@ def mean_reduction(title: str, key: str, quantity: Quantity, kind: Kind = TIME) 
         if base is None:
             return None
         before = {job["name"]: job[key] for job in base["jobs"]}
-        return _mean([100.0 * (1.0 - job[key] / before[job["name"]]) for job in own["jobs"]])
+        return fmean(100.0 * (1.0 - job[key] / before[job["name"]]) for job in own["jobs"])
 
     return Measure(title, "%", of, quantity, kind, lessens=True)
 
@@ -108,15 +108,10 @@ def of_jobs(key: str, part: str, which: WhichJobs = lambda _: True) -> Quantity:
         if not values:
             return None
         if part == "mean":
-            return _mean(values)
+            return fmean(values)
         return float(max(values)) if part == "max" else percentile(values, float(part[1:]))
 
     return of
-
-
-def job_time_s(part: str, which: WhichJobs = lambda _: True) -> Quantity:
-    """Completion times of jobs: their "mean", "max" or a percentile such as "p50"."""
-    return of_jobs("jct_s", part, which)
 
 
 def span_s(which: WhichJobs) -> Quantity:
@@ -139,7 +134,7 @@ def times_alone(run: Summary) -> dict[str, float]:
 
 def slowdown(run: Summary) -> float:
     """How many times as long jobs take as alone, on average; of lines with ``alone``."""
-    return _mean([float(job["jct_s"]) / run[ALONE_S][job["name"]] for job in run["jobs"]])
+    return fmean(float(job["jct_s"]) / run[ALONE_S][job["name"]] for job in run["jobs"])
 
 
 def slowed_down(own: Summary, base: Summary | None) -> float | None:
@@ -209,7 +204,6 @@ def _shuffled_across(run: Summary) -> float:
 
 # Duplicates --------------------------------------------------------------------------------------
 def _own(run: Summary, name: str) -> float | None:
-    """A figure of the scheduler's own."""
     found = run["figures"].get(run["scheduler"], {}).get(name)
     return None if found is None else float(found)
 
@@ -240,24 +234,19 @@ def _more_jobs(own: Summary, base: Summary | None) -> float | None:
     mine, other = (sorted(float(job["finished_s"]) for job in run["jobs"]) for run in (own, base))
     begin_s = other[int(_FEW * len(other))]
     times_s = [at_s for at_s in (*mine, *other) if at_s >= begin_s]
-    return 100.0 * max(
-        bisect_right(mine, at_s) / bisect_right(other, at_s) - 1.0 for at_s in times_s
-    )
+    ratios = (bisect_right(mine, at_s) / bisect_right(other, at_s) for at_s in times_s)
+    return 100.0 * (max(ratios) - 1.0)
 
 
 def _percent(part: float | None, of: float | None) -> float | None:
     return None if part is None or not of else 100.0 * part / of
 
 
-def _mean(values: list[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
 # The measures ------------------------------------------------------------------------------------
 def measures_of(which: WhichJobs = lambda _: True) -> dict[str, Measure]:
     """All measures by their words, such as "less makespan"; those of jobs are over these jobs."""
-    mean_s, median_s = job_time_s("mean", which), job_time_s("p50", which)
-    p90_s, skew = job_time_s("p90", which), of_jobs("shuffle_skew", "mean", which)
+    mean_s, median_s, p90_s = (of_jobs("jct_s", part, which) for part in ("mean", "p50", "p90"))
+    skew = of_jobs("shuffle_skew", "mean", which)
     every = (
         # of a run as a whole
         reduction("makespan", lambda run: float(run["makespan_s"])),
@@ -284,10 +273,10 @@ def measures_of(which: WhichJobs = lambda _: True) -> dict[str, Measure]:
         reduction("JCT median", median_s),
         reduction("JCT p90", p90_s),
         plain("JCT mean", mean_s, TIME),
-        *(plain(f"JCT {part}", job_time_s(part, which), TIME) for part in _PARTS),
+        *(plain(f"JCT {part}", of_jobs("jct_s", part, which), TIME) for part in _PARTS),
         reduction("JCT mean, such jobs", mean_s),
         reduction("job time", mean_s),
-        *(reduction(f"job time {part}", job_time_s(part, which)) for part in _PARTS),
+        *(reduction(f"job time {part}", of_jobs("jct_s", part, which)) for part in _PARTS),
         reduction("query time mean", mean_s),
         reduction("query time median", median_s),
         reduction("recurring, JCT mean", mean_s),
@@ -311,8 +300,6 @@ def measures_of(which: WhichJobs = lambda _: True) -> dict[str, Measure]:
 
 
 _PARTS = ("p25", "p50", "p75", "p90", "p99")
-#: Of all jobs.
-MEASURES = measures_of()
 
 
 # Experiments --------------------------------------------------------------------------------------
@@ -334,10 +321,9 @@ class Setup:
     def coarse(self) -> str:
         """How its runs are coarser than one with every task and flow; "" = they are exact."""
         merged = grain_of(self.workload)
-        tasks = [f"{merged} tasks in 1"] if merged > 1 else []
-        return " and ".join(
-            [*tasks, *(["blocks or ends merged"] if self.behaviour.is_coarse else [])]
-        )
+        words = [f"{merged} tasks in 1"] if merged > 1 else []
+        words += ["blocks or ends merged"] if self.behaviour.is_coarse else []
+        return " and ".join(words)
 
     @property
     def pair(self) -> Pair:
@@ -350,7 +336,6 @@ class Setup:
         return replace(self, scheduler=pair.scheduler, flow_scheduler=pair.flow_scheduler)
 
     def with_settings(self, settings: TextPairs) -> Setup:
-        """The same with other values for settings of its schedulers."""
         together = dict(self.scheduler_options) | dict(settings)
         return replace(self, scheduler_options=tuple(together.items()))
 
@@ -401,11 +386,6 @@ class Line:
     #: the same jobs far apart, for measures of how much longer they take than alone
     alone: Setup | None = None
 
-    @property
-    def setups(self) -> list[Setup]:
-        """What is run for it."""
-        return [setup for setup in (self.own, self.base, self.alone) if setup is not None]
-
 
 #: {contender: its measures, with the published numbers if the paper has some}
 Measured = Mapping[str, Mapping[Measure, Known] | Sequence[Measure]]
@@ -454,7 +434,8 @@ class Figure:
 
     def setups(self) -> list[Setup]:
         """The setups of all lines, each once."""
-        return list(dict.fromkeys(setup for line in self.lines for setup in line.setups))
+        every = (setup for line in self.lines for setup in (line.own, line.base, line.alone))
+        return list(dict.fromkeys(setup for setup in every if setup is not None))
 
     def only(self, cases: Sequence[str]) -> Figure:
         """The lines of these cases, or all if there are none."""
@@ -495,7 +476,7 @@ class Coarser:
     rate: float | None = None  #: of a slot before that, bytes/s; None = the topology's
 
     def __post_init__(self) -> None:
-        racks = self._topology().racks
+        racks = topology_named(self.topology).racks
         wanted, what = racks.nodes / self.machines, f"{self.topology}: machines"
         require(wanted.is_integer(), what, self.machines, f"what divides {racks.nodes}")
         slots = racks.slots * self.machines / self.tasks
@@ -503,8 +484,4 @@ class Coarser:
         require(slots.is_integer(), what, self.tasks, f"what divides {racks.slots * self.machines}")
 
     def network(self) -> TextPairs:
-        """The settings of the topology to change."""
-        return coarse_network(self._topology(), self.tasks, self.machines, self.rate)
-
-    def _topology(self) -> Topology:
-        return topology_named(self.topology)
+        return coarse_network(topology_named(self.topology), self.tasks, self.machines, self.rate)

@@ -51,14 +51,13 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sites(_Table, frozen=True):
-    """Slots and links of each site; in all as many as the topology has."""
+    """Settings for slots and links of each site; in all as many as the topology has."""
 
     merged: float  #: slots that become one; each site has one at least
     slots_zipf: str = ""  #: the exponent of the sites' shares; "" = the topology's slots
     links_zipf: str = ""  #: of their shares of all uplinks, both up and down; "" = its links
 
     def slots(self, topology: str, values: Values) -> dict[str, str]:
-        """The settings of the topology for slots."""
         racks, exponent = topology_named(topology).rack_list(), self.slots_zipf.format_map(values)
         numbers: list[float] = [rack.nodes[0].slots for rack in racks]
         if exponent:
@@ -69,7 +68,6 @@ class Sites(_Table, frozen=True):
         }
 
     def links(self, topology: str, values: Values) -> dict[str, str]:
-        """The settings of the topology for links."""
         racks, exponent = topology_named(topology).rack_list(), self.links_zipf.format_map(values)
         if not exponent:
             return {}
@@ -289,8 +287,7 @@ class _Expansion:
             raise LookupError(f'case "{values["case"]}" has no contenders or no measures')
         jobs = _changed(self._set_up(values["setup"]), block.all)
         own = _as_setup(_changed(jobs, block.own), values)
-        among = block.among or Among()
-        known = measures_of(among.which(values, grain_of(own.workload)))
+        known = measures_of((block.among or Among()).which(values, grain_of(own.workload)))
         numbers = block.measures
         if not isinstance(numbers, dict):
             numbers = dict.fromkeys(numbers, "-")
@@ -333,12 +330,8 @@ def _changed(before: Change, after: Change | None) -> Change:
     """A set-up with a change; what neither has stays open."""
     if after is None:
         return before
-    pairs = [
-        (name, getattr(before, name), getattr(after, name)) for name in Change.__struct_fields__
-    ]
-    return Change(
-        **{name: old | new if isinstance(old, dict) else new or old for name, old, new in pairs}
-    )
+    pairs = [(getattr(before, name), getattr(after, name)) for name in Change.__struct_fields__]
+    return Change(*(old | new if isinstance(old, dict) else new or old for old, new in pairs))
 
 
 def _filled(table: Mapping[str, Scalar], values: Values) -> dict[str, str]:
@@ -367,14 +360,10 @@ def _as_setup(change: Change, values: Values) -> Setup:
     topology = change.topology.format_map(values)
     network = filled(change.network)
     if change.coarser:
-        coarser = msgspec.convert(
-            filled(change.coarser) | {"topology": topology}, type=Coarser, strict=False
-        )
-        network = dict(coarser.network()) | network
-    if change.sites is not None:
-        network = (
-            change.sites.slots(topology, values) | network | change.sites.links(topology, values)
-        )
+        given = filled(change.coarser) | {"topology": topology}
+        network = dict(msgspec.convert(given, Coarser, strict=False).network()) | network
+    if (sites := change.sites) is not None:
+        network = sites.slots(topology, values) | network | sites.links(topology, values)
     options = [f"{name}={value}" for name, value in filled(change.options).items()]
     return Setup(
         workload=",".join([change.workload.format_map(values), *options]),

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import click
@@ -64,8 +65,7 @@ def carry_out(seeds: Mapping[Setup, Sequence[int]], on: Workers | None = None) -
     pairs = [(setup, seed) for setup, those in seeds.items() for seed in those]
     runs = [_run(setup, seed, made) for setup, seed in pairs]
     found: Summaries = {setup: [] for setup in seeds}
-    summaries = sweep(run_virtually, runs, on=on)
-    for (setup, seed), summary in zip(pairs, summaries, strict=True):
+    for (setup, seed), summary in zip(pairs, sweep(run_virtually, runs, on=on), strict=True):
         failed = [job["name"] for job in summary["jobs"] if not job["ok"]]
         if failed:
             count = format_count(len(failed), "job")
@@ -220,7 +220,7 @@ def _with_alone(
 
 def _mean(quantity: Quantity, runs: Sequence[Summary]) -> float | None:
     known = [value for value in map(quantity, runs) if value is not None]
-    return math.fsum(known) / len(known) if known and len(known) == len(runs) else None
+    return fmean(known) if known and len(known) == len(runs) else None
 
 
 # Tables ------------------------------------------------------------------------------------------
@@ -295,8 +295,6 @@ def published_words(published: Published, unit: str) -> str:
 # Published headlines beside recorded numbers ------------------------------------------------------
 NEAR = 10.0  #: points, or % of a published number that has another unit
 
-Json = dict[str, Any]
-
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A number of ours, and the run of ``railyard reproduce`` that made it."""
@@ -314,7 +312,6 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def key(self) -> Key:
-        """Which number it is."""
         return Key(self.figure, self.case, self.subject, self.measure)
 
 
@@ -384,7 +381,7 @@ def save(records: Records, file: Path) -> None:
     write_json([msgspec.to_builtins(records[key]) for key in sorted(records)], file)
 
 
-def recorded(numbers: Json, headlines: Iterable[Key]) -> dict[Key, Recorded]:
+def recorded(numbers: dict[str, Any], headlines: Iterable[Key]) -> dict[Key, Recorded]:
     """The headlines among the numbers that ``railyard reproduce --json`` wrote.
 
     Raises ``UsageError`` for a file that does not say how it was made.
@@ -414,13 +411,12 @@ def record(file: Path, folder: Path) -> None:
     Records of headlines that there are no more go.  Raises ``UsageError``, ``NotWritten``.
     """
     try:
-        numbers: Json = json.loads(file.read_bytes())
+        numbers = json.loads(file.read_bytes())
         paper = numbers["paper"]
         headlines = paper_named(paper).headlines()
         found = recorded(numbers, headlines)
     except (ValueError, KeyError, TypeError, UsageError) as error:
-        right = "what railyard reproduce --json wrote"
-        raise UsageError(f"{file}: {error}: need {right}") from error
+        raise UsageError(f"{file}: {error}: need what railyard reproduce --json wrote") from error
     records = folder / f"{paper}.json"
     together = load(records) | found
     save({key: together[key] for key in together if key in headlines}, records)

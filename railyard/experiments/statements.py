@@ -4,8 +4,6 @@ The terminal, the page and the JSON show these statements, and make none of thei
 for each compared metric, good or bad.  A difference is called one only if chance does not explain
 it: over several seeds, if its interval is on one side of no change, where all intervals of the
 comparison hold together with 95 % confidence.  Of one seed nothing is called a difference.
-
-Whether the two clocks agree is said here, too.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from railyard.cluster.units import PERCENT, format_change, format_count, format_ratio
@@ -87,12 +86,10 @@ class Statement:
 
     @property
     def who(self) -> Contender:
-        """The contender that it is about."""
         return self.row.contender
 
     @property
     def verdict(self) -> Verdict:
-        """What is said."""
         found = self.change
         if self.row.flaw or self.first.flaw:
             return Verdict.UNTRUSTED
@@ -140,7 +137,6 @@ class Statement:
         return " against ".join(ranges)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
         return {
             "metric": self.metric.key,
             "verdict": self.verdict.value,
@@ -202,10 +198,9 @@ def statements(rows: Sequence[Row]) -> Statements:
         if (own := row.values(metric)) and (against := first.values(metric))
     ]
     intervals = sum(len(own) > 1 for *_, own, _ in pairs)
+    of = max(1, intervals)
     every = tuple(
-        Statement(
-            row=row, first=first, metric=metric, change=change(own, against, max(1, intervals))
-        )
+        Statement(row=row, first=first, metric=metric, change=change(own, against, of))
         for row, first, metric, own, against in pairs
     )
     return Statements(every=every, intervals=intervals)
@@ -221,13 +216,7 @@ def first_failure(row: Row) -> str:
 # The two clocks ----------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """A metric on both clocks.
-
-    An emulated run is compared with its twins: simulations of the same jobs that begin with the
-    blocks where they were in that run.  Where they were depends on which generating task ran where,
-    so twins are not the same each time; the simulated runs of a comparison, whose blocks the seed
-    places, are.
-    """
+    """A metric on both clocks: of an emulated run and of its twins (``experiments.comparison``)."""
 
     row: Row  #: emulated
     metric: Metric
@@ -262,7 +251,6 @@ class Agreement:
         return "beyond chance" if self.beyond_chance else ""
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
         return {
             "metric": self.metric.key,
             "emulated": self.emulated,
@@ -303,7 +291,7 @@ def _from_seed(other: Row | None, row: Row, metric: Metric) -> float | None:
         return None
     values = [metric.of(run) for run in other.runs if run["seed"] in row.seeds]
     known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if len(known) == len(row.runs) else None
+    return fmean(known) if len(known) == len(row.runs) else None
 
 
 def _is_beyond(value: float, others: Sequence[float], values: int) -> bool:
@@ -392,8 +380,7 @@ def show(rows: Sequence[Row], title: str) -> None:
             _show_figures(console, same, list(metrics), said)
         for row in same:
             if row.flaw:
-                why = first_failure(row) or row.flaw
-                words = f"! {row.label}: not to be trusted: {why}"
+                words = f"! {row.label}: not to be trusted: {first_failure(row) or row.flaw}"
                 console.print(tables.cell(words, "yellow"))
         if 1 < len(same) <= 1 + _LISTED_MAX:
             _show_statements(console, same, said)
@@ -431,9 +418,7 @@ def _show_figures(
                 for one in changes
             )
             lines.append(["", *marked])
-    columns = [
-        Column(metric.title, metric.kind.unit, rank=number) for number, metric in enumerate(metrics)
-    ]
+    columns = [Column(each.title, each.kind.unit, rank=n) for n, each in enumerate(metrics)]
     tables.show_table(console, [Column(""), *columns], lines, elsewhere="--json")
 
 
@@ -445,10 +430,8 @@ def _show_statements(console: Console, rows: Sequence[Row], said: Statements) ->
             verdict = one.verdict.value
             if one.verdict is Verdict.ONE_SEED and one.by_chance:
                 verdict = f"by chance {one.chance()}"
-            style = _STYLES.get(one.verdict, "")
-            lines.append(
-                [who, one.metric.title, one.amount(), one.interval(), tables.cell(verdict, style)]
-            )
+            shown = tables.cell(verdict, _STYLES.get(one.verdict, ""))
+            lines.append([who, one.metric.title, one.amount(), one.interval(), shown])
             who = ""
     columns = (
         Column(f"against {rows[0].label}"),
@@ -492,9 +475,8 @@ def _show_own(console: Console, own: Sequence[OwnFigure]) -> None:
 
 def _show_counters(console: Console, counts: Sequence[Counted]) -> None:
     console.print("\nWhat the jobs counted, all of a run together")
-    lines: list[list[tables.Cell]] = [
-        [one.name, one.who, one.text()] for one in counts[:_COUNTERS_MAX]
-    ]
+    some = counts[:_COUNTERS_MAX]
+    lines: list[list[tables.Cell]] = [[one.name, one.who, one.text()] for one in some]
     tables.show_table(console, (Column("counter"), Column("scheduler"), _VALUE), lines)
     if len(counts) > _COUNTERS_MAX:
         console.print(f"{len(counts) - _COUNTERS_MAX} more are in --json")

@@ -94,11 +94,8 @@ def _changes(what: str, changes: list[tuple[float, str]]) -> Iterator[str]:
 def _answer(answer: Answered) -> str:
     until = f" until {answer.until_s:.3f} s" if answer.until_s is not None else ""
     planned = f"; {answer.planned}" if answer.planned else ""
-    offers = format_count(answer.offers, "offer")
-    return (
-        f"answered {answer.answer}{until}: {answer.why}{planned} "
-        f"({offers} of {_few(answer.nodes, 'node')})"
-    )
+    offers = f"{format_count(answer.offers, 'offer')} of {_few(answer.nodes, 'node')}"
+    return f"answered {answer.answer}{until}: {answer.why}{planned} ({offers})"
 
 
 def _attempt(story: AttemptStory) -> Iterator[str]:
@@ -114,9 +111,8 @@ def _attempt(story: AttemptStory) -> Iterator[str]:
         text = ", ".join(f"{format_size(size)} from {where}" for size, where in places if size)
         yield from _row("read", f"{text}, reading for {story.read_s or 0.0:.3f} s")
     yield from _fetches(story)
-    end = "" if story.ended_s is None else _at(story.ended_s)
     taken = f"; {story.taken}" if story.taken else ""
-    yield from _row(end, f"{story.attempt} {story.outcome}{taken}")
+    yield from _row(_at(story.ended_s), f"{story.attempt} {story.outcome}{taken}")
 
 
 def _slot(story: AttemptStory) -> str:
@@ -165,8 +161,7 @@ def _job(e: JobExplanation) -> Iterator[str]:
     yield from _row(_at(e.submitted_s), "submitted")
     for stage in e.stages:
         yield from _stage(stage)
-    end = "" if e.ended_s is None else _at(e.ended_s)
-    yield from _row(end, f"{e.what} {e.outcome}")
+    yield from _row(_at(e.ended_s), f"{e.what} {e.outcome}")
 
 
 def _stage(s: StageStory) -> Iterator[str]:
@@ -180,9 +175,8 @@ def _stage(s: StageStory) -> Iterator[str]:
         text = f"first launch; {format_count(s.attempts, 'attempt')} in all{copies}"
         yield from _row(_at(s.first_launch_s), text)
     for why, count in list(s.whys.items())[:_FEW]:
-        yield from _row(
-            "why there", f"{format_count(count, 'attempt')}: {why or 'no reason given'}"
-        )
+        text = f"{format_count(count, 'attempt')}: {why or 'no reason given'}"
+        yield from _row("why there", text)
     for planned in s.planned[:_FEW]:
         yield from _row("planned", planned)
     if s.attempts:
@@ -214,8 +208,7 @@ def _flow(e: FlowExplanation) -> Iterator[str]:
         yield from _row("way", f"it stays within {where}: no circuit")
     else:
         yield from _pair(e.pair, e.elephant_bytes)
-    end = "" if flow.ended_s is None else _at(flow.ended_s)
-    yield from _row(end, f"{flow.how}: {_carried(flow)}")
+    yield from _row(_at(flow.ended_s), f"{flow.how}: {_carried(flow)}")
 
 
 def _coflow(e: CoflowExplanation) -> Iterator[str]:
@@ -304,8 +297,8 @@ def _under(e: Any) -> str:
     return f"under {e.scheduler}, flows by {e.flow_scheduler}"
 
 
-def _at(at_s: float) -> str:
-    return f"{at_s:.3f} s"
+def _at(at_s: float | None) -> str:
+    return "" if at_s is None else f"{at_s:.3f} s"
 
 
 def _span(from_s: float, to_s: float | None) -> str:

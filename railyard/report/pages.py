@@ -61,8 +61,6 @@ from railyard.runs.folder import (
 )
 from railyard.runs.summary import JOB_COLUMNS, after_the_first, attempts_of, schedulers_of
 
-_HERE = Path(__file__).parent
-
 
 def write_html(template: str, file: Path, values: Mapping[str, Any]) -> None:
     """Write a page from one of ``templates/``; raises ``NotWritten``.
@@ -73,7 +71,7 @@ def write_html(template: str, file: Path, values: Mapping[str, Any]) -> None:
     from markupsafe import Markup
 
     environment = Environment(
-        loader=FileSystemLoader(_HERE / "templates"),
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -147,8 +145,6 @@ _COLUMNS = 480
 #: Phases by their letters in a page's data.
 _PHASES = {"start": "t", "read": "r", "shuffle": "f", "compute": "c", "sort, write": "w"}
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-
-
 S = TypeVar("S", Attempt, Reservation, CircuitUse)
 
 
@@ -277,14 +273,6 @@ def reasons(results: Results, work_max: int = WORK_MAX) -> dict[str, Any]:
     }
 
 
-def reasons_elsewhere(results: Results) -> dict[str, Any]:
-    """The same for a run with a page of its own, which has the texts."""
-    folder = results.folder
-    assert folder is not None, "it was written with files"
-    page = f"{folder.name}/{PAGE}"
-    return {"command": _command(folder), "begin_s": 0.0, "texts": {}, "page": page}
-
-
 def _command(folder: Path) -> str:
     return f"railyard explain {shlex.quote(str(folder))}"
 
@@ -325,17 +313,11 @@ def finish_folder(folder: Path, summary: dict[str, Any], topology: Topology) -> 
 
 
 def write_run_page(
-    folder: Path,
-    summary: dict[str, Any],
-    topology: Topology,
-    origin: Origin,
-    work_max: int = WORK_MAX,
+    folder: Path, summary: Summary, topology: Topology, origin: Origin, work_max: int = WORK_MAX
 ) -> None:
-    """Write ``index.html`` beside a run's other files; raises ``NotWritten``.
-
-    ``work_max``: see ``reasons``.
-    """
+    """Write ``index.html`` beside a run's other files; raises ``NotWritten``."""
     results = Results(folder, summary)
+    data = run_data(results, results.makespan_s or 1.0) | {"why": reasons(results, work_max)}
     racks = format_count(topology.racks.count, "rack")
     emulated = summary["clock"] == "wall"
     values = {
@@ -355,9 +337,7 @@ def write_run_page(
             for policy, of in summary.get("figures", {}).items()
             for name, value in of.items()
         ],
-        "data": embedded(
-            run_data(results, results.makespan_s or 1.0) | {"why": reasons(results, work_max)}
-        ),
+        "data": embedded(data),
         "count": format_count(len(summary["jobs"]), "job"),
         "jobs": job_table(summary["jobs"]),
         "counters": counter_rows(summary["jobs"]),
@@ -414,24 +394,31 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
     """
     origin = origin_now()
     write_json(asdict(origin), folder / ORIGIN)
-    _write_run_pages(rows, about, origin)
+    work_max = 2 * WORK_MAX // sum(len(row.runs) for row in rows)  # of all together
+    for row in rows:
+        for run in row.runs:
+            own_folder = about["folders"][row.contender, run["seed"]]
+            write_run_page(own_folder, run, about["place"], origin, min(WORK_MAX, work_max))
     plots = folder / "plots"
     plots.mkdir(exist_ok=True)
-    metrics, said = metrics_of(rows), statements(rows)
+    panels = completion_panels(rows)
+    _plot(plots, "completion-times", partial(draw_cdf, panels))
+    completion = [{"title": title, "curves": list(map(curve_data, of))} for title, of in panels]
+    units = {metric: unit_of(metric, rows) for metric in metrics_of(rows)}
+    said = statements(rows)
     jobs = rows[0].runs[0]["jobs"]
+    labels = list(dict.fromkeys(row.label for row in rows))
     values = {
         "about": about,
-        "title": _listed(list(dict.fromkeys(row.label for row in rows))),
+        "title": " and ".join(filter(None, [", ".join(labels[:-1]), labels[-1]])),
         "clocks": list(dict.fromkeys(row.clock for row in rows)),
         "seeds": [(CLOCK_WORDS[clock], seeds) for clock, seeds in about["seeds"].items()],
         "several": max(len(row.runs) for row in rows) > 1,
         "said": _statements(rows, said),
         "rule": said.rule(),
         "first": rows[0].label,
-        "headings": [(metric.title, unit_of(metric, rows).name) for metric in metrics],
-        "table": [
-            _line(row, {metric: unit_of(metric, rows) for metric in metrics}, said) for row in rows
-        ],
+        "headings": [(metric.title, unit.name) for metric, unit in units.items()],
+        "table": [_line(row, units, said) for row in rows],
         "agreements": [
             (who, list(same))
             for who, same in groupby(agreements(rows), key=lambda one: one.row.label)
@@ -442,7 +429,7 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
             for same in [list(of)]
         ],
         "simulations": len(rows[0].twins[0].others) if rows[0].twins else 0,
-        "completion": embedded(_completion(plots, rows)),
+        "completion": embedded(completion),
         "origin": list(origin.rows()),
         "runs": list(_runs(plots, rows, about["folders"])),
         "count": format_count(len(jobs), "job"),
@@ -494,15 +481,6 @@ def _statements(rows: Sequence[Row], said: Statements) -> list[dict[str, Any]]:
     ]
 
 
-def _write_run_pages(rows: Sequence[Row], about: Mapping[str, Any], origin: Origin) -> None:
-    """Write the page of each run; all together may explain twice as much as a single one."""
-    work_max = 2 * WORK_MAX // sum(len(row.runs) for row in rows)
-    for row in rows:
-        for run in row.runs:
-            folder = about["folders"][row.contender, run["seed"]]
-            write_run_page(folder, run, about["place"], origin, min(WORK_MAX, work_max))
-
-
 # Pictures ----------------------------------------------------------------------------------------
 def _plot(plots: Path, name: str, draw: Draw) -> None:
     """Draw a picture as files, for papers and slides."""
@@ -510,23 +488,17 @@ def _plot(plots: Path, name: str, draw: Draw) -> None:
         (plots / f"{name}.{kind}").write_bytes(render(draw, LIGHT, kind))
 
 
-def _completion(plots: Path, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Draw the distributions of completion times; returns their data for the page."""
-    panels = completion_panels(rows)
-    _plot(plots, "completion-times", partial(draw_cdf, panels))
-    return [{"title": title, "curves": list(map(curve_data, of))} for title, of in panels]
-
-
 def _runs(
-    plots: Path,
-    rows: Sequence[Row],
-    folders: Mapping[tuple[Contender, int], Path],
+    plots: Path, rows: Sequence[Row], folders: Mapping[tuple[Contender, int], Path]
 ) -> Iterator[dict[str, Any]]:
     """Draw slots and links of each contender's first seed; returns their data for the page."""
     until_s = max(row.runs[0]["makespan_s"] for row in rows) or 1.0
     for row in rows:
         summary, contender = row.runs[0], row.contender
-        results = Results(folders[contender, summary["seed"]], summary)
+        folder = folders[contender, summary["seed"]]
+        results = Results(folder, summary)
+        page = f"{folder.name}/{PAGE}"  # which has the texts
+        why = {"command": _command(folder), "begin_s": 0.0, "texts": {}, "page": page}
         name = f"{contender.scheduler}-{contender.flow_scheduler}-{contender.clock}"
         _plot(plots, f"run-{name}", partial(draw_run, results, until_s))
         yield {
@@ -538,10 +510,7 @@ def _runs(
             "pages": [
                 (run["seed"], f"{folders[contender, run['seed']].name}/{PAGE}") for run in row.runs
             ],
-            "data": embedded(
-                run_data(results, until_s, DRAWN_MAX // len(rows))
-                | {"why": reasons_elsewhere(results)}
-            ),
+            "data": embedded(run_data(results, until_s, DRAWN_MAX // len(rows)) | {"why": why}),
         }
 
 
@@ -555,7 +524,3 @@ def _fidelity(rows: Sequence[Row]) -> str:
     worst = {key: max(run["fidelity"].get(key, 0.0) for run in runs) for key in keys}
     words = f"In the worst run: {fidelity_words(worst)}"
     return words if all(map(is_trusted, runs)) else f"{words}: too busy for times to be trusted"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -123,9 +123,7 @@ def _panel(axes: Axes, title: str, curves: Sequence[Curve], theme: Theme) -> Non
     until_s = longest * 1.02 or 1.0
     shortest = min(curve.times_s[0] for curve in curves)
     for curve in curves:
-        heights = [
-            100.0 * (number + 1) / len(curve.times_s) for number in range(len(curve.times_s))
-        ]
+        heights = [100.0 * n / len(curve.times_s) for n in range(1, len(curve.times_s) + 1)]
         axes.step(
             [curve.times_s[0], *curve.times_s, until_s],
             [0.0, *heights, 100.0],
@@ -293,8 +291,7 @@ def draw_links(axes: Axes, loads: LinkLoads, theme: Theme) -> None:
         row += len(list(same))
         if row < len(names):
             axes.axhline(row - 0.5, color=theme.ground, linewidth=2.5)
-    beside = axes.inset_axes((1.008, 0.0, 0.011, 1.0))
-    bar = axes.figure.colorbar(mesh, cax=beside)
+    bar = axes.figure.colorbar(mesh, cax=axes.inset_axes((1.008, 0.0, 0.011, 1.0)))
     bar.set_ticks([0, 50, 100], labels=["idle", "50 %", "full"], fontsize=8)
     bar.ax.tick_params(length=0)
     bar.outline.set_visible(False)
@@ -303,15 +300,10 @@ def draw_links(axes: Axes, loads: LinkLoads, theme: Theme) -> None:
 # The whole run ------------------------------------------------------------------------------------
 #: More names of jobs would not be readable.
 _NAMED_MAX = 28
-_MAP_STRENGTH = 0.5
 #: So many bars or more are drawn as a bitmap: as vectors they would make the file large.
 _RASTER_FROM = 1500
-_HATCHES: dict[Outcome, str | None] = {
-    "counted": None,
-    "taken": "///",
-    "not taken": "....",
-    "lost": "xxxxx",
-}
+#: Of what did not count at once.
+_HATCHES: dict[Outcome, str] = {"taken": "///", "not taken": "....", "lost": "xxxxx"}
 
 
 def draw_run(results: Results, until_s: float, theme: Theme) -> Figure:
@@ -322,12 +314,9 @@ def draw_run(results: Results, until_s: float, theme: Theme) -> Figure:
     loads = results.loads()
     colours = _job_colours([job["name"] for job in jobs], theme)
     of_job = 0.17 if len(jobs) <= _NAMED_MAX else 0.05
-    panels: list[tuple[float, Callable[[Axes], None]]] = [
-        (
-            max(0.5, min(len(jobs), 40) * of_job),
-            partial(_jobs, results=results, colours=colours, theme=theme),
-        )
-    ]
+    draw = partial(_jobs, results=results, colours=colours, theme=theme)
+    height = max(0.5, min(len(jobs), 40) * of_job)
+    panels: list[tuple[float, Callable[[Axes], None]]] = [(height, draw)]
     if results.attempts:
         draw = partial(_slots, results=results, colours=colours, theme=theme)
         panels.append((max(1.4, min(4.2, slots * 0.085)), draw))
@@ -388,8 +377,8 @@ def _slots(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> Non
             held.end_s - held.begin_s,
             left=held.begin_s,
             height=0.84 if rows <= 120 else 1.0,
-            color=_towards(colour, theme, _MAP_STRENGTH) if held.first_stage else colour,
-            hatch=_HATCHES[held.outcome],
+            color=_pale(colour, theme) if held.first_stage else colour,
+            hatch=_HATCHES.get(held.outcome),
             edgecolor="none" if held.outcome == "counted" else theme.ground,
             linewidth=0,
             rasterized=raster,
@@ -455,14 +444,10 @@ def _job_colours(names: Sequence[str], theme: Theme) -> dict[str, tuple[float, f
     return {name: to_rgb(theme.jobs[number % len(theme.jobs)]) for number, name in enumerate(names)}
 
 
-def _towards(
-    colour: tuple[float, float, float], theme: Theme, strength: float
-) -> tuple[float, float, float]:
-    """A colour mixed with the background."""
+def _pale(colour: tuple[float, float, float], theme: Theme) -> tuple[float, float, float]:
+    """A colour mixed with as much of the background."""
     from matplotlib.colors import to_rgb
 
-    red, green, blue = (
-        part * strength + ground * (1 - strength)
-        for part, ground in zip(colour, to_rgb(theme.ground), strict=True)
-    )
+    pairs = zip(colour, to_rgb(theme.ground), strict=True)
+    red, green, blue = ((part + ground) / 2 for part, ground in pairs)
     return red, green, blue

@@ -26,14 +26,10 @@ Floats = npt.NDArray[np.float64]
 
 #: A larger trace has too many attempts for a picture.
 _TRACE_BYTES_MAX = 300 * 10**6
-
-
 #: Whether an attempt's output counts: at once, or after it was kept for a while; or not, though it
 #: was kept, or as it failed, was killed or came too late.
 Outcome = Literal["counted", "taken", "not taken", "lost"]
 _OUTCOMES: dict[str, Outcome] = {"succeeded": "counted", TAKEN: "taken", NOT_TAKEN: "not taken"}
-
-
 _LOCALITIES = {"node-local": "node", "rack-local": "rack", "remote": "remote"}
 
 

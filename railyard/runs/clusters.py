@@ -95,12 +95,7 @@ class StartedCluster:
             from railyard.cluster.messaging.access import Keys
 
             Keys.create(self.folder.keys)
-        command = [
-            sys.executable,
-            "-m",
-            "railyard.runs.daemons",
-            str(self.folder.path),
-        ]
+        command = [sys.executable, "-m", "railyard.runs.daemons", str(self.folder.path)]
         if not leave_running:
             theirs, self._lifeline = os.pipe()
             command.append(str(theirs))
@@ -270,7 +265,6 @@ class Session:
         return self.folder.deaths()[self._deaths_before :]
 
     def close(self) -> None:
-        """Close all links."""
         self.transport.close()
 
     def explain(self, lost: PeerLost) -> Exception:

@@ -54,7 +54,6 @@ class Metric:
 
     @property
     def show(self) -> Callable[[float], str]:
-        """A value with its unit."""
         return self.kind.show
 
 

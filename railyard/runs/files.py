@@ -58,19 +58,14 @@ def copy_in(
     *,
     overwrite: bool = False,
     replication: int = 0,
-    racks: tuple[tuple[RackId, ...], ...] = (),
+    racks: Racks = (),
 ) -> FileStatus:
     """Store a local file, "-" for standard input, piece by piece; ``racks`` for each replica.
 
     Raises ``UsageError`` if there is no such file, ``NotCopied`` if reading it breaks off.
     """
-    write = partial(
-        store.write,
-        path,
-        replication=replication,
-        overwrite=overwrite,
-        hint=PlacementHint(racks=racks),
-    )
+    hint = PlacementHint(racks=racks)
+    write = partial(store.write, path, replication=replication, overwrite=overwrite, hint=hint)
     if local == STANDARD_STREAM:
         return write(_pieces(sys.stdin.buffer, "standard input"))
     try:
@@ -97,8 +92,7 @@ def copy_out(store: DfsClient, path: str, local: Path) -> int:
             made[0].rename(local)
             return total
     except OSError as error:
-        where = error.filename or local
-        shown = printable(str(where), _SHOWN_LETTERS_MAX)
+        shown = printable(str(error.filename or local), _SHOWN_LETTERS_MAX)
         raise NotCopied(f"{shown}: cannot be written: {cause_of(error, local.parent)}") from None
 
 
@@ -160,20 +154,15 @@ def _pieces(file: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def planned_racks(
-    session: Session,
-    path: str,
-    stored_bytes: int,
-    job: str = "",
-    forecast: Forecast | None = None,
+    session: Session, path: str, stored_bytes: int, job: str = "", forecast: Forecast | None = None
 ) -> Racks:
     """The racks for the replicas of a file, or of all files of a folder, of so many real bytes.
 
     ``job``: the name of the job that will read it, if that is known; ``forecast`` is that job's.
     """
     size_bytes = stored_bytes * session.config.topology.scale
-    link = session.link("resourcemanager")
     asked = PlanData(path=path, size_bytes=size_bytes, job=job, forecast=forecast)
-    return link.ask(asked, DataPlan).racks
+    return session.link("resourcemanager").ask(asked, DataPlan).racks
 
 
 @contextmanager
@@ -198,8 +187,7 @@ def store_file(
     if Path(local).is_file():
         size_bytes, topology = Path(local).stat().st_size, session.config.topology
         racks = planned_racks(session, path, size_bytes)
-        shown = printable(local)
-        require_room_for_file(session.folder, topology, shown, size_bytes, replication)
+        require_room_for_file(session.folder, topology, printable(local), size_bytes, replication)
     with store_of(session) as store:
         return copy_in(
             store, local, path, overwrite=overwrite, replication=replication, racks=racks
@@ -255,13 +243,10 @@ def fetched_inputs() -> Iterator[Localized]:
             return f"{name}={fetched[path]}" if name else fetched[path]
 
         def localized(mix: Mix) -> Mix:
-            jobs = [
-                msgspec.structs.replace(
-                    job, inputs=tuple(map(local, expanded(job.inputs, matches)))
-                )
-                for job in mix.jobs
-            ]
-            return msgspec.structs.replace(mix, jobs=tuple(jobs))
+            inputs = [tuple(map(local, expanded(job.inputs, matches))) for job in mix.jobs]
+            pairs = zip(mix.jobs, inputs, strict=True)
+            jobs = tuple(msgspec.structs.replace(job, inputs=files) for job, files in pairs)
+            return msgspec.structs.replace(mix, jobs=jobs)
 
         yield localized
 
@@ -282,10 +267,8 @@ def _fetch(path: str, folder: Path) -> Path:
     with up.client(stored) as store:
         size, free = store.usage(stored).stored_bytes, free_bytes(folder)
         if size > free:
-            has = f"{folder.parent} has {format_size(free)} free"
-            raise UsageError(
-                f"input {path}: has {format_size(size)}, but {has}: set TMPDIR to a larger disk"
-            )
+            has = f"{folder.parent} has {format_size(free)} free: set TMPDIR to a larger disk"
+            raise UsageError(f"input {path}: has {format_size(size)}, but {has}")
         folder.mkdir()
         copy_out(store, stored, target)
     return target

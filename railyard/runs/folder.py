@@ -75,9 +75,8 @@ def save_results(results: Path, summary: dict[str, Any], network: NetworkRecord)
     write_json(summary, results / SUMMARY)
     with naming(results):
         network.write(results / NETWORK)
-    trace = chrome_trace(
-        replay(results / EVENTS), network.circuits(), list(network.link_log.changes())
-    )
+    changes = list(network.link_log.changes())
+    trace = chrome_trace(replay(results / EVENTS), network.circuits(), changes)
     write_json(trace, results / TRACE, indent=None)
 
 
@@ -93,6 +92,14 @@ class NotWritten(Exhausted):
 def write_json(value: Any, file: Path, indent: int | None = 2) -> None:
     """Write a value as JSON; raises ``NotWritten``."""
     write_text(json.dumps(value, indent=indent) + "\n", file)
+
+
+def write_or_print_json(value: Any, file: str) -> None:
+    """Write a value as JSON; "-" prints it."""
+    if file == "-":
+        click.echo(json.dumps(value, indent=2))
+    else:
+        write_json(value, Path(file))
 
 
 def write_text(text: str, file: Path) -> None:
@@ -131,12 +138,9 @@ def naming(path: Path) -> Iterator[None]:
     """Raise ``NotWritten`` with this path for what the system says of writing in the block."""
     try:
         yield
-    except shutil.Error as error:  # of a tree that was copied; it has one of each file
-        raise NotWritten(
-            f"{printable(str(path))}: cannot be written: {error.args[0][0][2]}"
-        ) from error
     except OSError as error:
-        why = cause_of(error, path.parent)
+        is_of_tree = isinstance(error, shutil.Error)  # it has one of each file
+        why = error.args[0][0][2] if is_of_tree else cause_of(error, path.parent)
         raise NotWritten(f"{printable(str(path))}: cannot be written: {why}") from error
 
 
@@ -159,16 +163,11 @@ class Origin:
     def rows(self) -> Iterator[tuple[str, str]]:
         """Names and words for readers."""
         yield "Command", self.command or "none: from a program"
-        yield (
-            "Version",
-            f"Railyard {self.version}" + (f", commit {self.commit}" if self.commit else ""),
-        )
+        of_checkout = f", commit {self.commit}" if self.commit else ""
+        yield "Version", f"Railyard {self.version}{of_checkout}"
         yield "Date", self.written_at.replace("T", " ")
-        memory = format_size(self.memory_bytes)
-        yield (
-            "Machine",
-            f"{self.host}: {format_count(self.cpus, 'CPU')} ({self.cpu}), {memory}, {self.system}",
-        )
+        cpus, memory = format_count(self.cpus, "CPU"), format_size(self.memory_bytes)
+        yield "Machine", f"{self.host}: {cpus} ({self.cpu}), {memory}, {self.system}"
 
 
 def origin_now() -> Origin:

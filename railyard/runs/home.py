@@ -116,9 +116,8 @@ def new_folder(*, current: bool) -> tuple[RunFolder, int]:
     place = make_clusters_folder()
     with _locked(place):
         if current and _live_current(place) is not None:
-            raise UsageError(
-                "a cluster is up already: railyard status shows it, railyard down ends"
-            )
+            commands = "railyard status shows it, railyard down ends"
+            raise UsageError(f"a cluster is up already: {commands}")
         _remove_dead(place)
         if current:
             _make_way_for_current(place)

@@ -34,10 +34,9 @@ class NetworkRecord:
 
     def __init__(self, config: ClusterConfig) -> None:
         network = Network(config.topology)
+        policy = flow_schedulers()[config.flow_scheduler].circuit_policy
         #: whether there are circuits that are used
-        self.has_circuits = bool(
-            network.ports and flow_schedulers()[config.flow_scheduler].circuit_policy is not None
-        )
+        self.has_circuits = bool(network.ports and policy is not None)
         #: the links with recorded loads: all but the nodes'
         self.links = (*network.cross_rack, *(network.ports if self.has_circuits else ()))
         self.link_log, self.circuit_log = LinkLog(), CircuitLog()
@@ -66,7 +65,6 @@ class NetworkRecord:
         return self.circuit_log.uses(self._until_s)
 
     def write(self, file: Path) -> None:
-        """Write it as JSON lines."""
         rows = circuit_rows(self.circuits(), self.circuit_log.left_out)
         self.link_log.write(file, self._capacities, rows)
 
@@ -134,8 +132,7 @@ class NetworkWatch(NetworkRecord):
             self._take_stats(answer)
 
     def _take_stats(self, stats: NetworkStats) -> None:
-        carried = stats.cross_rack_links | stats.ports
-        self.take_links(self._now_s(), carried, stats.capacities)
+        self.take_links(self._now_s(), stats.cross_rack_links | stats.ports, stats.capacities)
 
     def _ask_for_changes(self) -> None:
         self._is_asking = True

@@ -134,8 +134,7 @@ def require_room(
     where they share an input.  Both are stored bytes.
     """
     need_bytes = needed_bytes(topology, input_bytes, read_bytes)
-    copies = _copies(topology)
-    parts = f"input and output, each with {copies} copies, and the shuffle"
+    parts = f"input and output, each with {_copies(topology)} copies, and the shuffle"
     takes = f"takes about {format_size(need_bytes)} of real bytes ({parts})"
     right = "need a smaller size, or RAILYARD_HOME on a larger disk"
     _require_disk(up, printable(what, _LETTERS_MAX), takes, need_bytes, right)

@@ -169,7 +169,6 @@ def simulate_jobs(request: RunRequest) -> Simulated:
 
 
 def _workload(request: RunRequest, topology: Topology) -> Workload:
-    """The jobs that were asked for."""
     word, size_bytes = request.words[0], request.input_bytes
     is_single = len(request.words) == 1
     if is_single and word in SAMPLES and not request.inputs:

@@ -91,9 +91,8 @@ class Outcome:
     @property
     def failure(self) -> JobFailed | None:
         """The failure of the first job that failed."""
-        failed = (result for result in self.results if not result.ended.ok)
-        first = next(failed, None)
-        return None if first is None else JobFailed(first.name, first.ended)
+        failed = (JobFailed(one.name, one.ended) for one in self.results if not one.ended.ok)
+        return next(failed, None)
 
     @property
     def verified(self) -> bool | None:
@@ -335,11 +334,8 @@ def require_figures(summaries: Iterable[dict[str, Any]]) -> None:
 
 
 def _common_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    rows = [
-        ("map input", _shares(summary["locality"])),
-        *usage_rows(summary),
-        *figure_rows(summary),
-    ]
+    map_input = ("map input", _shares(summary["locality"]))
+    rows = [map_input, *usage_rows(summary), *figure_rows(summary)]
     if summary["deaths"]:
         rows.append(("died", _died(summary["deaths"])))
     if "fidelity" in summary:
@@ -375,9 +371,8 @@ def attempts_of(tasks: dict[str, int], *also: str) -> str:
 def _shares(counts: dict[str, int]) -> str:
     total = sum(counts.values())
     words = {"node": "on the map's node", "rack": "in its rack", "remote": "further away"}
-    return ", ".join(
-        f"{format_share(n / total)} {words[level]}" for level, n in counts.items() if n
-    )
+    shares = (f"{format_share(n / total)} {words[level]}" for level, n in counts.items() if n)
+    return ", ".join(shares)
 
 
 def _died(deaths: list[dict[str, Any]]) -> str:

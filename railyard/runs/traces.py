@@ -80,8 +80,7 @@ def fetch(into: Path) -> None:
             click.echo(f"{printable(str(target))}: is there")
             continue
         _fetch(trace, target)
-        size = format_size(target.stat().st_size)
-        click.echo(f"{printable(str(target))}: {size}, {trace.about}")
+        click.echo(f"{printable(str(target))}: {format_size(target.stat().st_size)}, {trace.about}")
 
 
 def _fetch(trace: PublicTrace, target: Path) -> None:

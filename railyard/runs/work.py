@@ -12,7 +12,7 @@ import contextlib
 import secrets
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -123,11 +123,6 @@ class Workplace:
         for path, size in sizes.items():
             if path not in self._racks:
                 self._racks[path] = planned_racks(self._session, path, size, job, forecast)
-
-    def note(self, path: str, jobs: Iterable[str] = ()) -> None:
-        """Report to the scheduler where written input is, before these jobs read it."""
-        noted = NoteInput(path=path, jobs=tuple(jobs))
-        self._session.link("resourcemanager").ask(noted, Done)
 
     def bring_input(self, plan: Plan, copies: Mapping[str, Path]) -> None:
         """Copy local input files into the block store, unless they are there already."""
@@ -271,8 +266,7 @@ class SeveralJobs:
         self._mix = mix
         self._topology = topology
         self._seed = seed
-        folder = f"/runs/mix-{secrets.token_hex(3)}"
-        self._jobs = planned(mix, topology, seed, folder, store)
+        self._jobs = planned(mix, topology, seed, f"/runs/mix-{secrets.token_hex(3)}", store)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -310,8 +304,7 @@ class SeveralJobs:
         jobs = self.workload.jobs
         expected = predicted_jobs(jobs, self._session.status().now_s)
         if expected:
-            link = self._session.link("resourcemanager")
-            link.ask(SubmitForecasts(jobs=expected), Done)
+            self._session.link("resourcemanager").ask(SubmitForecasts(jobs=expected), Done)
         said = f"{len(expected)} of {format_count(len(jobs), 'job')}, with sizes measured ahead"
         self._view.say(f"forecasts for {scheduler}: {said}")
         return {job.job: job.forecast for job in expected}
@@ -331,8 +324,9 @@ class SeveralJobs:
                 for path in dict.fromkeys(step.sources):
                     if path in one.plan.sources:
                         readers.setdefault(path, []).append(name)
+        link = self._session.link("resourcemanager")
         for path, names in readers.items():
-            self._place.note(path, names)
+            link.ask(NoteInput(path=path, jobs=tuple(names)), Done)
 
     def _run(self) -> list[tuple[JobEnded, ...]]:
         due = []
@@ -342,7 +336,6 @@ class SeveralJobs:
         return run_all(self._session, due, self._view, "running")
 
     def _submission(self, one: Planned, name: str, step: Step) -> SubmitJob:
-        """The message that submits a step of a job, under this name."""
         forecast = self._forecasts.get(name)
         return self._place.submission(step, one.job.user, one.job.queue, name, forecast)
 
@@ -364,9 +357,8 @@ class SeveralJobs:
             due: dict[str, Due] = {}  #: by output; equal ones are done once
             for step, one in zip(steps, jobs, strict=True):
                 if step is not None and step.output not in due:
-                    due[step.output] = Due(
-                        self._place.submission(step, one.job.user, one.job.queue)
-                    )
+                    job = self._place.submission(step, one.job.user, one.job.queue)
+                    due[step.output] = Due(job)
             every = run_all(self._session, list(due.values()), self._view, title)
             for wanted, [end] in zip(due.values(), every, strict=True):
                 self._helpers.append(end)
@@ -374,7 +366,6 @@ class SeveralJobs:
                     raise JobFailed(wanted.job.name, end)
 
     def show(self, summary: dict[str, Any], topology: Topology) -> None:
-        """Print the results; call it after ``carry_out``."""
         print_mix(summary, self._outcome, topology)
 
 
@@ -470,13 +461,10 @@ def run_on(session: Session, work: Work, view: View, results: Path | None) -> Ra
 @contextmanager
 def session_for(up: RunFolder | None, config: ClusterConfig, view: View) -> Iterator[Session]:
     """A session with the cluster that is up, or else with one of its own."""
-    if up is not None:
-        with connected(up, config) as session:
-            yield session
-        return
-    racks = config.topology.racks
-    view.say(f"starting {config.topology.name}: {racks.count} racks, {config.topology.slots} slots")
-    with own_session(config) as session:
+    topology = config.topology
+    if up is None:
+        view.say(f"starting {topology.name}: {topology.racks.count} racks, {topology.slots} slots")
+    with own_session(config) if up is None else connected(up, config) as session:
         yield session
 
 
@@ -515,7 +503,6 @@ def run_all(
     """Submit jobs, each at its time, and wait for all their ends, which come in the same order.
 
     A job of several steps has an end for each, up to the first that failed.
-
     One that fails does not stop the others.  An interrupt kills them all, since the cluster may go
     on without us; so does a job that is refused, and ``Refused`` says why, and a step that cannot
     be made.
@@ -562,8 +549,7 @@ class _Batch:
     def run(self) -> list[tuple[JobEnded, ...]]:
         """Submit and wait.  Raises ``PeerLost`` and ``Refused``."""
         for place, due in enumerate(self._jobs):
-            submit = partial(self._submit, place, due.job)
-            self._reactor.call_at(self._begun_s + due.at_s, submit)
+            self._reactor.call_at(self._begun_s + due.at_s, partial(self._submit, place, due.job))
         while self._over < len(self._jobs):
             self._reactor.run_until(self._has_news)
             if self._error is not None:
@@ -595,7 +581,8 @@ class _Batch:
         def answered(answer: JobAccepted | Refusal, _: object) -> None:
             self._asked -= 1
             if isinstance(answer, JobAccepted):
-                self._accepted(answer.job, job.name, place)
+                self._names[answer.job], self._places[answer.job] = job.name, place
+                self._link.request(WatchJob(job=answer.job), Done, self._watched)
             else:
                 self._error = self._error or Refused(str(answer))
 
@@ -604,10 +591,6 @@ class _Batch:
             token = f"{self._tokens}-{place}-{len(self._ends[place])}"
             named = msgspec.structs.replace(job, token=token)
             self._link.insist(named, JobAccepted, answered)
-
-    def _accepted(self, job: JobId, name: str, place: int) -> None:
-        self._names[job], self._places[job] = name, place
-        self._link.request(WatchJob(job=job), Done, self._watched)
 
     def _reconnect(self) -> None:
         """Its connection broke: watch all jobs again, by another process, it may be."""
@@ -625,14 +608,14 @@ class _Batch:
 
     def _progressed(self, progress: JobProgress) -> None:
         before = self._progress.get(progress.job)
-        if (
-            before is None
-            or msgspec.structs.replace(before, elapsed_s=progress.elapsed_s) != progress
-        ):
+        same = before and msgspec.structs.replace(before, elapsed_s=progress.elapsed_s)
+        if same != progress:
             self._went_on_s = now_s()
         elif now_s() > self._went_on_s + _STILL_S:
             self._went_on_s = now_s()  # to be said again after as long
-            self._ask_for_links()
+            if self._network is None:
+                self._network = LastingLink(self._transport, "network")
+            self._network.request(WatchNetwork(period_s=_STILL_S), NetworkView, self._show_stopped)
         self._progress[progress.job] = progress
         if len(self._jobs) == 1:
             self._view.show(self._names[progress.job], progress)
@@ -646,11 +629,6 @@ class _Batch:
                     running={self._names[job]: one for job, one in self._progress.items()},
                 )
             )
-
-    def _ask_for_links(self) -> None:
-        if self._network is None:
-            self._network = LastingLink(self._transport, "network")
-        self._network.request(WatchNetwork(period_s=_STILL_S), NetworkView, self._show_stopped)
 
     def _show_stopped(self, view: NetworkView | Refusal | PeerLost, _: object) -> None:
         """Say which links carry nothing: a job that needs one of them waits until it does."""

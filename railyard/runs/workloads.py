@@ -47,11 +47,7 @@ def survived(files: Iterable[str], plan: Callable[[], T]) -> T:
 
 
 def planned(
-    mix: Mix,
-    topology: Topology,
-    seed: int,
-    folder: str = "/",
-    store: StoredFiles | None = None,
+    mix: Mix, topology: Topology, seed: int, folder: str = "/", store: StoredFiles | None = None
 ) -> tuple[Planned, ...]:
     """A plan for each job of a mix; raises ``UsageError`` as ``survived`` does."""
     files = user_files(job.job for job in mix.jobs)

@@ -65,8 +65,7 @@ def progress_view() -> Iterator[View]:
     if not sys.stderr.isatty():
         yield Lines()
         return
-    console = Console(stderr=True)
-    with Live(console=console, auto_refresh=False, transient=True) as live:
+    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
         yield Bars(live)
 
 
@@ -129,9 +128,8 @@ class Bars(View):
             rows.add_row(name_of(stage), _bar(stage.progress), counts)
         head = cell(f"{title}  {format_duration(progress.elapsed_s)}", style="bold")
         if progress.failed_attempts:
-            head.append(
-                f"  {format_count(progress.failed_attempts, 'failed attempt')}", style="yellow"
-            )
+            failed = format_count(progress.failed_attempts, "failed attempt")
+            head.append(f"  {failed}", style="yellow")
         waiting = [cell(f"waits: {progress.waiting}", style="dim")] if progress.waiting else []
         self._live.update(Group(head, rows, *waiting), refresh=True)
 

@@ -12,13 +12,13 @@ import pytest
 
 from railyard.cluster.topology import load_topology
 from railyard.experiments.figures import (
-    MEASURES,
     Figure,
     Published,
     Setup,
     circuits_used,
     core_used,
     lines,
+    measures_of,
     share_on_circuits,
 )
 from railyard.experiments.papers import PAPERS, Block, Change, FigureTable, Paper, SetUp, paper
@@ -26,6 +26,7 @@ from railyard.experiments.reproduction import carry_out, values
 from railyard.runs.config import grain_of
 from railyard.runs.workloads import simulators_workload
 
+MEASURES = measures_of()
 CO_SCHEDULER, JOINT = paper("co-scheduler"), paper("joint")
 SHADOW, TETRIUM = paper("shadow"), paper("tetrium")
 JOBS = Setup(workload="tetrium-bigdata,jobs=2", topology="tetrium-8", scheduler="fair")

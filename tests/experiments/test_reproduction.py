@@ -12,14 +12,13 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
 from railyard.experiments.figures import (
     BETTER,
-    MEASURES,
     WORSE,
     Coarser,
     Figure,
     Setup,
     in_range,
-    job_time_s,
     lines,
+    measures_of,
     named,
     of_jobs,
     plain,
@@ -41,6 +40,7 @@ from railyard.runs.figures import TIME
 from railyard.simulator.behaviour import Behaviour
 from tests.workloads import check_workload
 
+MEASURES = measures_of()
 MAKESPAN, JCT_MEAN = MEASURES["less makespan"], MEASURES["less JCT mean"]
 OPEN = Setup(workload="corral-w3,jobs=2,grain=64", topology="flat-4x4", scheduler="fair")
 JOBS = OPEN.under("fair")
@@ -105,13 +105,13 @@ def test_quantities_of_some_jobs():
             "b-0": {"jct_s": 8.0, "submitted_s": 0.0, "finished_s": 8.0, "reduce_s": 4.0},
         }
     )
-    assert job_time_s("mean", named("a-"))(run) == 2.0
-    assert job_time_s("p50")(run) == 3.0
-    assert job_time_s("max", named("b-"))(run) == 8.0
-    assert job_time_s("p90", named("c-"))(run) is None
+    assert of_jobs("jct_s", "mean", named("a-"))(run) == 2.0
+    assert of_jobs("jct_s", "p50")(run) == 3.0
+    assert of_jobs("jct_s", "max", named("b-"))(run) == 8.0
+    assert of_jobs("jct_s", "p90", named("c-"))(run) is None
     assert span_s(named("a-"))(run) == 5.0
     assert of_jobs("reduce_s", "mean")(run) == 3.0
-    assert plain("longest", job_time_s("max"), TIME).of(run, None) == 8.0
+    assert plain("longest", of_jobs("jct_s", "max"), TIME).of(run, None) == 8.0
     assert JCT_MEAN.of(run, run) == 0.0
 
 

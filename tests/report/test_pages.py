@@ -231,8 +231,7 @@ def test_words_of_a_job_cannot_break_the_page(tmp_path, folder):
     summary["jobs"][0]["name"] = "<script>alert(1)</script>"
     contender = Contender("fair", "maxmin", "virtual")
     about = {
-        "workload": "<b>", "topology": "t", "about_topology": "", "racks": 1, "slots": 1,
-        "scale": 1, "compute": "paced", "seeds": {"virtual": (1,)},
+        "workload": "<b>", "seeds": {"virtual": (1,)},
         "place": load_topology("flat-4x4"), "folders": {(contender, 1): tmp_path / "run"},
     }  # fmt: skip
     (tmp_path / "out").mkdir()

@@ -67,9 +67,8 @@ def benchmark_names() -> list[str]:
 
 def parts_of(name: str) -> list[str]:
     """What can be run alone of a benchmark that is a folder: "attacks.kills" of "attacks"."""
-    found = pkgutil.iter_modules(
-        getattr(importlib.import_module(f"railyard.benchmarks.{name}"), "__path__", ())
-    )
+    benchmark = importlib.import_module(f"railyard.benchmarks.{name}")
+    found = pkgutil.iter_modules(getattr(benchmark, "__path__", ()))
     return sorted(f"{name}.{module.name}" for module in found if not module.name.startswith("_"))
 
 

@@ -42,7 +42,6 @@ def down() -> None:
 # Jobs and what they have written ------------------------------------------------------------------
 #: An attempt's folder: "j1.m0.0", or what importing the job printed in a rack: "j1.load-r0".
 _ATTEMPT = re.compile(r"(j\d+)\.(?:load-r(\d+)|([a-z]+)(\d+)\.(\d+))")
-_STREAMS = ("stdout", "stderr")
 _PIECE_BYTES = 2**20
 
 
@@ -77,15 +76,12 @@ def _chosen(word: str, known: Sequence[JobStatus]) -> JobId:
     if not found:
         ended = [job for job in known if job.name == word]
         if not ended:
-            raise unknown_name(
-                "job", word, [name for job in running for name in (job.job, job.name)]
-            )
+            names = [name for job in running for name in (job.job, job.name)]
+            raise unknown_name("job", word, names)
         found = ended[-1:]
     if len(found) > 1:
-        ids = ", ".join(job.job for job in found)
-        raise UsageError(
-            f"{printable(word)}: {len(found)} jobs of that name run: need one of {ids}"
-        )
+        right = f"need one of {', '.join(job.job for job in found)}"
+        raise UsageError(f"{printable(word)}: {len(found)} jobs of that name run: {right}")
     [job] = found
     if job.finished_s is not None:
         raise UsageError(f"{job.job}: has ended already: {job.state}")
@@ -152,7 +148,7 @@ def _logs(folder: Path) -> Iterator[_Log]:
     """All logs: those of attempts in the order of jobs and tasks, then the daemons'."""
     attempts = {path.name: path for path in (folder / "attempts").glob("j*")}
     for name in sorted(filter(_ATTEMPT.fullmatch, attempts), key=_order):
-        for stream in _STREAMS:
+        for stream in ("stdout", "stderr"):
             yield _Log(name, attempts[name] / stream)
     for path in sorted((folder / "logs").glob("*.log")):
         yield _Log(path.stem, path)
@@ -176,14 +172,12 @@ def _list(found: Iterable[_Log]) -> None:
         if size:
             of[log.who] = of.get(log.who, 0) + size
     for name, wrote in sizes.items():
+        total = format_size(sum(wrote.values()))
         if _ATTEMPT.fullmatch(next(iter(wrote), "")):
-            words = (
-                f"{format_count(len(wrote), 'attempt')} wrote {format_size(sum(wrote.values()))}"
-            )
             shown = ", ".join(list(wrote)[:5]) + (", ..." if len(wrote) > 5 else "")
-            click.echo(f"{name}: {words} ({shown})")
+            click.echo(f"{name}: {format_count(len(wrote), 'attempt')} wrote {total} ({shown})")
         elif wrote:
-            click.echo(f"{name}: {format_size(sum(wrote.values()))}")
+            click.echo(f"{name}: {total}")
     if not any(sizes.values()):
         click.echo("nobody has written anything", err=True)
 

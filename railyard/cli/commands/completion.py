@@ -33,11 +33,10 @@ from click.shell_completion import (
 import railyard
 from railyard.terminal.options import Command
 
-#: What a kind's values look like: in lists with commas, and then each KEY=VALUE after the name.
+#: Kinds whose values are lists with commas, and those of which each is.
 _LISTS = {"schedulers": "scheduler", "faults": "fault", "kinds of fault": "kind of fault"}
+#: Kinds with KEY=VALUE after the name, for which a file does, too.
 _WITH_KEYS = ("job", "workload", "topology")
-#: Kinds for which a file does, too.
-_OR_FILE = ("job", "topology", "workload")
 #: Beside the folder of clusters.
 _FILE = "completion.json"
 
@@ -188,7 +187,7 @@ def _values(
     else:
         found = list(_matching(known, incomplete))
         yield from found
-        if not found and kind in _OR_FILE:
+        if not found and kind in _WITH_KEYS:
             yield CompletionItem(incomplete, "file")
 
 
@@ -201,8 +200,6 @@ def _matching(
 
 
 class _Cache(msgspec.Struct, frozen=True):
-    """The file."""
-
     of: str  #: what it was made of
     words: Words
 
@@ -224,15 +221,6 @@ def cached_words() -> Words:
         new.write_bytes(msgspec.json.encode(_Cache(of, words)))
         new.replace(file)
     return words
-
-
-@cache
-def find_words() -> Words:
-    """The words, by asking all commands and lists."""
-    from railyard.cli.commands.registry import railyard as every_command
-
-    commands = dict(_typed_commands(every_command, ()))
-    return Words(commands, _named_values(), _named_keys())
 
 
 def _fingerprint() -> str:
@@ -260,16 +248,13 @@ def _typed_commands(
             within[name] = sub.get_short_help_str(70)
             yield from _typed_commands(sub, (*path, name))
     params = command.get_params(context)
-    options = [one for one in params if isinstance(one, click.Option)]
-    arguments = [one for one in params if isinstance(one, click.Argument)]
-    yield (
-        " ".join(path),
-        TypedCommand(
-            within,
-            tuple(TypedOption(tuple(one.opts), _kind(one, path), _line(one)) for one in options),
-            tuple(_kind(one, path) for one in arguments),
-        ),
+    options = tuple(
+        TypedOption(tuple(one.opts), _kind(one, path), _line(one))
+        for one in params
+        if isinstance(one, click.Option)
     )
+    arguments = tuple(_kind(one, path) for one in params if isinstance(one, click.Argument))
+    yield " ".join(path), TypedCommand(within, options, arguments)
 
 
 def _line(option: click.Option) -> str:
@@ -300,9 +285,12 @@ def _kind(param: click.Parameter, path: tuple[str, ...]) -> str:
     return "text"
 
 
-def _named_values() -> dict[str, dict[str, str]]:
+@cache
+def find_words() -> Words:
+    """The words, by asking all commands and lists."""
     from railyard.api.listings import settings_of_recipe
     from railyard.cli.commands.bench import benchmark_names, parts_of
+    from railyard.cli.commands.registry import railyard as every_command
     from railyard.cluster.acceptance import meanings
     from railyard.cluster.faults import FAULTS, GROUPS, KINDS
     from railyard.cluster.topology import TABLES, load_topology, topology_names
@@ -310,6 +298,7 @@ def _named_values() -> dict[str, dict[str, str]]:
     from railyard.experiments.papers import PAPERS, paper
     from railyard.jobs.samples.catalog import CATALOG
     from railyard.jobs.workloads.catalog import FAMILIES
+    from railyard.jobs.workloads.mixes import MIX, option_names
     from railyard.netemu.schedulers import flow_schedulers
     from railyard.resourcemanager.schedulers import all_recipes
     from railyard.simulator.behaviour import Behaviour
@@ -330,11 +319,12 @@ def _named_values() -> dict[str, dict[str, str]]:
     tables = {
         f"{table}.{key}=": "" for table, keys in TABLES.items() if table != "rack" for key in keys
     }
-    return {
+    short = {f"{key}=": full for key, full in SHORT.items()}
+    values: dict[str, dict[str, str]] = {
         "scheduler": {name: recipe.source for name, recipe in sorted(recipes.items())},
         "flow scheduler": dict.fromkeys(sorted(flow_schedulers()), ""),
         "topology": {name: load_topology(name).description for name in topology_names()},
-        "network": {f"{short}=": key for short, key in SHORT.items()} | tables,
+        "network": short | tables,
         "setting": dict(sorted(settings.items())),
         "job": jobs,
         "workload": families | jobs,
@@ -345,34 +335,25 @@ def _named_values() -> dict[str, dict[str, str]]:
         "benchmark": dict.fromkeys(benchmarks, ""),
         **figures,
     }
-
-
-def _named_keys() -> dict[str, dict[str, str]]:
-    from railyard.cluster.topologyfile import SHORT
-    from railyard.jobs.samples.catalog import CATALOG
-    from railyard.jobs.workloads.catalog import FAMILIES
-    from railyard.jobs.workloads.mixes import MIX, option_names
-
     of_jobs = {
         name: {key if key.endswith(".") else f"{key}=": "" for key in option_names(name)}
         for name in (MIX, *CATALOG)
     }
     of_families = {
-        name: {f"{key}=": f"default: {default}" for key, _, default in _pairs(family.defaults())}
+        name: {
+            f"{key}=": f"default: {default}"
+            for key, _, default in (text.partition("=") for text in family.defaults())
+        }
         for name, family in FAMILIES.items()
     }
-    return of_families | of_jobs | {"topology": {f"{short}=": key for short, key in SHORT.items()}}
-
-
-def _pairs(texts: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    return (text.partition("=") for text in texts)
+    keys = of_families | of_jobs | {"topology": short}
+    return Words(dict(_typed_commands(every_command, ())), values, keys)
 
 
 class _Ours(ShellComplete):
     """Completions from our lists, which are found without importing the commands."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
-
         return complete(cached_words(), args, incomplete)
 
 

@@ -33,7 +33,6 @@ def stored(_: click.Context, __: click.Parameter, value: str | tuple[str, ...]) 
 
 @contextmanager
 def _store() -> Iterator[DfsClient]:
-    """A client of the running cluster's block store."""
     with running_session() as session, store_of(session) as store:
         yield store
 

@@ -18,7 +18,7 @@ import msgspec
 from railyard.cluster.errors import UsageError, printable
 from railyard.cluster.units import format_count, format_duration
 from railyard.gateway.address import LOOPBACK, listen, url_of
-from railyard.runs.folder import EVENTS, NETWORK, SUMMARY, write_json
+from railyard.runs.folder import EVENTS, NETWORK, SUMMARY, write_json, write_or_print_json
 from railyard.runs.home import current_folder
 from railyard.terminal.options import Command, writable_file
 
@@ -47,15 +47,11 @@ def explain(run: str, what: str, json_file: str | None) -> None:
     network = events.parent / NETWORK
     circuits = read_circuits(network) if network.is_file() else None
     explanation = explained(events, what, circuits)
-    if json_file is None:
-        for line in lines_of(explanation):
-            click.echo(line)
+    if json_file is not None:
+        write_or_print_json(msgspec.to_builtins(explanation), json_file)
         return
-    as_json = msgspec.to_builtins(explanation)
-    if json_file == "-":
-        click.echo(json.dumps(as_json, indent=2))
-    else:
-        write_json(as_json, Path(json_file))
+    for line in lines_of(explanation):
+        click.echo(line)
 
 
 def _events_of(run: str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -23,7 +23,7 @@ from railyard.terminal.options import SEED, Command, Commands
 from railyard.terminal.tables import Cell, Column, plain_console, plain_numbers, show_table, wrapped
 
 if TYPE_CHECKING:
-    from railyard.jobs.workloads.model import Statistic, Workload
+    from railyard.jobs.workloads.model import Statistic
 
 
 @click.command(cls=Command)
@@ -114,9 +114,11 @@ def _core(topology: Topology) -> str:
         words.append(f"switches {' / '.join(format_rate(rate) for rate in rates)}")
     else:
         racks = topology.rack_list()
-        words.append(f"uplink {_rates([rack.uplink_bytes_per_s for rack in racks])}")
-        if any(rack.uplink_bytes_per_s != rack.downlink_bytes_per_s for rack in racks):
-            words.append(f"downlink {_rates([rack.downlink_bytes_per_s for rack in racks])}")
+        up = [rack.uplink_bytes_per_s for rack in racks]
+        down = [rack.downlink_bytes_per_s for rack in racks]
+        words.append(f"uplink {_range(up, format_rate)}")
+        if up != down:
+            words.append(f"downlink {_range(down, format_rate)}")
     if background:
         words.append(f"{format_share(background)} of the core already taken off for other traffic")
     if ocs is not None:
@@ -128,13 +130,8 @@ def _core(topology: Topology) -> str:
     return ", ".join(words)
 
 
-def _range(counts: Sequence[int]) -> str:
-    least, most = min(counts), max(counts)
-    return str(least) if least == most else f"{least} to {most}"
-
-
-def _rates(rates: Sequence[float]) -> str:
-    least, most = format_rate(min(rates)), format_rate(max(rates))
+def _range(values: Sequence[float], words_of: Callable[[float], str] = str) -> str:
+    least, most = words_of(min(values)), words_of(max(values))
     return least if least == most else f"{least} to {most}"
 
 
@@ -151,8 +148,7 @@ def workloads(context: click.Context) -> None:
     from railyard.jobs.workloads.catalog import FAMILIES
 
     for name, family in FAMILIES.items():
-        asked_for = f"{name}:{family.file}" if family.file else name
-        click.echo(asked_for)
+        click.echo(f"{name}:{family.file}" if family.file else name)
         for text in (family.about, family.source, ", ".join(family.defaults())):
             click.echo(wrapped(text, 4))
 
@@ -166,18 +162,12 @@ workloads.add_command(fetch)
 def show(name: str, seed: int) -> None:
     """Show the statistics of a workload, next to the published ones."""
     from railyard.jobs.workloads.catalog import FAMILIES, workload
+    from railyard.jobs.workloads.statistics import general
 
     made = workload(name, seed)
-    _table(made, seed, FAMILIES[name.partition(",")[0].partition(":")[0]].source)
-
-
-def _table(made: Workload, seed: int, source: str) -> None:
-    from railyard.jobs.workloads.statistics import general
-    from railyard.terminal.tables import Column, plain_console, plain_numbers, show_table
-
     console = plain_console(highlight=False)
     click.echo(printable(f"{made.name}, seed {seed}"))
-    click.echo(f"{source}\n")
+    click.echo(f"{FAMILIES[name.partition(',')[0].partition(':')[0]].source}\n")
     rows: list[list[Cell]] = [
         [statistic.name, _value(statistic.measured, statistic.unit), *_published(statistic)]
         for statistic in made.statistics

@@ -7,10 +7,10 @@ it on its racks, and the penalty for data out of balance, in it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -66,13 +66,11 @@ def beside_run(plan: Plan, summary: dict[str, Any]) -> dict[str, Any]:
     ]
     if not jobs:
         raise UsageError("the run has none of the plan's jobs: need a run of the same workload")
-    count = len(jobs)
-    off = [abs(job["planned_s"] / job["actual_s"] - 1) for job in jobs]
     return {
         "makespan_s": summary["makespan_s"],
-        "completion_s": math.fsum(job["actual_s"] for job in jobs) / count,
-        "mean_error": math.fsum(off) / count,
-        "later": sum(job["planned_s"] > job["actual_s"] for job in jobs) / count,
+        "completion_s": fmean(job["actual_s"] for job in jobs),
+        "mean_error": fmean(abs(job["planned_s"] / job["actual_s"] - 1) for job in jobs),
+        "later": fmean(job["planned_s"] > job["actual_s"] for job in jobs),
         "jobs": jobs,
     }
 

@@ -279,7 +279,7 @@ def _show(trace: CoflowTrace, topology: Topology, summaries: list[dict[str, Any]
 
     sent = format_size(sum(coflow.size_bytes for coflow in trace.coflows))
     coflows, flows = format_count(len(trace.coflows), "coflow"), format_count(trace.width, "flow")
-    title = f"{trace.name}: {coflows}, {flows}, {sent}"
+    title = f"{trace.name}: {coflows}, {flows}, {sent}, on {topology.name}"
     of_cct = time_unit(max(summary["cct_s"]["p99"] or 0.0 for summary in summaries))
     columns = [
         Column("flow scheduler"),
@@ -301,7 +301,6 @@ def _show(trace: CoflowTrace, topology: Topology, summaries: list[dict[str, Any]
         ]
         for summary in summaries
     ]
-    title = f"{title}, on {topology.name}"
     show_table(plain_console(), columns, rows, title=title, elsewhere="--json")
 
 
@@ -318,7 +317,7 @@ def _show_simulated(done: Simulated) -> None:
     run, summary, cpu_s = done.simulation, done.summary, done.cpu_s
     jobs, topology = summary["jobs"], run.config.topology
     failed = sum(not job["ok"] for job in jobs)
-    ratio = summary["makespan_s"] / cpu_s if cpu_s else 0.0
+    fast = format_number(summary["makespan_s"] / cpu_s if cpu_s else 0.0)
     locality = summary["locality"]
     maps = sum(locality.values()) or 1
     words = {"node": "on the map's node", "rack": "in its rack", "remote": "further away"}
@@ -333,10 +332,7 @@ def _show_simulated(done: Simulated) -> None:
         ("skew", _spread(summary["shuffle_skew"], format_number)),
         *usage_rows(summary),
         *figure_rows(summary),
-        (
-            "simulated",
-            f"in {format_duration(cpu_s)} of CPU time, {format_number(ratio)} times as fast",
-        ),
+        ("simulated", f"in {format_duration(cpu_s)} of CPU time, {fast} times as fast"),
     ]
     broken = [job for job in run.core.records.values() if job.ok is False]
     rows += [("FAILED", f"{job.name}: {job.reason}") for job in broken[:5]]
@@ -433,12 +429,10 @@ def reproduce(request: ReproduceRequest) -> None:
     smaller than in the paper.
     """
     from railyard.api.studies import reproduced
-    from railyard.experiments.reproduction import show
     from railyard.runs.summary import require_figures
 
     done = reproduced(request)
-    for name, figure in done.figures.items():
-        show(figure, done.values[name], done.seeds[name])
+    done.show()
     runs = sum(len(each) for each in done.found.values())
     click.echo(f"{runs} runs of {format_duration(done.cpu_s)} of CPU time in all")
     if request.json_file is not None:

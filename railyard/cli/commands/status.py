@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +16,6 @@ from rich.text import Text
 from railyard.cluster.errors import PeerLost, Refused, UsageError, printable, unknown_name
 from railyard.cluster.ids import NodeId
 from railyard.cluster.machine import is_stopped
-from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.transport import Describe, Description
 from railyard.cluster.messaging.wire import Done
 from railyard.cluster.topology import Topology
@@ -44,7 +41,7 @@ from railyard.resourcemanager.process.messages import (
     SetSlots,
 )
 from railyard.runs.clusters import Session, running_session
-from railyard.runs.folder import write_json
+from railyard.runs.folder import write_or_print_json
 from railyard.runs.home import daemons_of
 from railyard.terminal import interrupts
 from railyard.terminal.options import Command, Commands
@@ -97,7 +94,6 @@ class _State:
     safe_mode: SafeModeStatus | None  #: of the NameNode; None if that is not known
 
     def of(self, row: dict[str, Any]) -> Text:
-        """The state of the daemon of a process."""
         deaths = [death for death in self.deaths if death["name"] == row["name"]]
         return _daemon_state(self.described.get(row["name"]), deaths, row["pid"])
 
@@ -118,7 +114,7 @@ def status(file: str | None, watch: bool) -> None:
         raise UsageError("--watch: shows tables: need no --json beside it")
     with running_session() as session:
         if file is not None:
-            _write(_as_json(session, _state_of(session)), file)
+            write_or_print_json(_as_json(session, _state_of(session)), file)
         elif watch:
             with suppress(interrupts.Interrupted):  # that is how it ends
                 _watch(session)
@@ -198,24 +194,15 @@ def _as_json(session: Session, state: _State) -> dict[str, Any]:
     }
 
 
-def _write(said: dict[str, Any], file: str) -> None:
-    if file == "-":
-        click.echo(json.dumps(said, indent=2))
-    else:
-        write_json(said, Path(file))
-
-
 def _headline(session: Session, cluster: ClusterStatus | None) -> str:
+    folder = f"run folder {printable(str(session.folder.path))}"
     if cluster is None:
-        name = session.config.topology.name
-        folder = printable(str(session.folder.path))
-        return f"{name}: the ResourceManager does not answer\nrun folder {folder}"
+        return f"{session.config.topology.name}: the ResourceManager does not answer\n{folder}"
     slots = sum(node.slots for node in cluster.nodes if node.alive)
     busy = sum(len(node.attempts) for node in cluster.nodes)
     return (
         f"{cluster.topology}: scheduler {cluster.scheduler}, flows {cluster.flow_scheduler}, "
-        f"up for {format_duration(cluster.now_s)}, {busy} of {slots} slots busy\n"
-        f"run folder {printable(str(session.folder.path))}"
+        f"up for {format_duration(cluster.now_s)}, {busy} of {slots} slots busy\n{folder}"
     )
 
 
@@ -247,12 +234,11 @@ def _daemon_state(answer: Description | None, deaths: list[dict[str, Any]], pid:
 def _describe_all(session: Session, names: list[str]) -> dict[str, Description]:
     """The daemons' descriptions of themselves, of those that answer in time."""
     answers: dict[str, Any] = {}
-    links: list[Link] = []
-    for name in names:
-        links.append(session.transport.link(name))
-        links[-1].request(Describe(), Description, functools.partial(_note, answers, name))
+    links = {name: session.transport.link(name) for name in names}
+    for name, link in links.items():
+        link.request(Describe(), Description, functools.partial(_note, answers, name))
     session.reactor.run_until(lambda: len(answers) == len(names), _ANSWER_TIMEOUT_S)
-    for link in links:
+    for link in links.values():
         link.close()
     return {n: a for n, a in answers.items() if isinstance(a, Description)}
 
@@ -284,9 +270,8 @@ def _jobs(cluster: ClusterStatus) -> list[list[Cell]]:
         time_s = end_s - job.submitted_s
         state = "killed" if job.stopped else job.state
         about = (job.job, job.name, job.user, job.queue, state)
-        table.append(
-            [*about, float(job.progress), time_s, job.waiting or job.reason.partition("\n")[0]]
-        )
+        why = job.waiting or job.reason.partition("\n")[0]
+        table.append([*about, float(job.progress), time_s, why])
     return table
 
 
@@ -329,8 +314,18 @@ _ZERO = {"0": "0bps"}
 @click.pass_context
 def nodes(context: click.Context) -> None:
     """See the nodes of the cluster that is up, and drain some or take them back."""
-    if context.invoked_subcommand is None:
-        _show_nodes()
+    if context.invoked_subcommand is not None:
+        return
+    with running_session() as session:
+        status = session.status()
+        numbers_of = {node.id: n for n, node in enumerate(session.config.topology.nodes())}
+    table: list[list[Cell]] = [
+        [each.node, each.rack, each.slots, len(each.attempts) if each.alive else "", _state(each)]
+        for each in sorted(status.nodes, key=lambda each: numbers_of[each.node])
+    ]
+    numbers = [Column(heading, plain_numbers) for heading in ("slots", "held")]
+    columns = [Column("node"), Column("rack"), *numbers, Column("state")]
+    show_table(plain_console(highlight=False), columns, table)
 
 
 @nodes.command()
@@ -364,22 +359,6 @@ def activate(names: tuple[str, ...]) -> None:
         for node in chosen:
             _ask(session, ActivateNode(node=node))
         _print_states(session, chosen)
-
-
-def _show_nodes() -> None:
-    with running_session() as session:
-        status = session.status()
-        numbers_of = {node.id: n for n, node in enumerate(session.config.topology.nodes())}
-    table: list[list[Cell]] = [
-        [each.node, each.rack, each.slots, len(each.attempts) if each.alive else "", _state(each)]
-        for each in sorted(status.nodes, key=lambda each: numbers_of[each.node])
-    ]
-    numbers = [Column(heading, plain_numbers) for heading in ("slots", "held")]
-    show_table(
-        plain_console(highlight=False),
-        [Column("node"), Column("rack"), *numbers, Column("state")],
-        table,
-    )
 
 
 def _state(node: NodeStatus) -> str:
@@ -502,8 +481,7 @@ def set_capacity(link: str, rate: str) -> None:
         name = links.link_named(link)
         stated = float(links.capacities[links.number[name]])
         bytes_per_s = stated if rate == _DEFAULT else parse_rate(_ZERO.get(rate, rate), link)
-        order = SetCapacity(link=name, bytes_per_s=bytes_per_s)
-        session.link("network").ask(order, Done)
+        session.link("network").ask(SetCapacity(link=name, bytes_per_s=bytes_per_s), Done)
         click.echo(f"{name} carries {format_rate(bytes_per_s)}, stated {format_rate(stated)}")
 
 
@@ -528,8 +506,7 @@ def show_links(with_nics: bool) -> None:
         site = named.get(name.split(".")[0], "")
         table.append([name, site, _limit(capacity), if_changed, used, _limit(free)])
     console = plain_console(highlight=False)
-    most = max(filter(math.isfinite, map(float, links.capacities)), default=0.0)
-    unit = rate_unit(most)
+    unit = rate_unit(max(filter(math.isfinite, map(float, links.capacities)), default=0.0))
     rates = [Column(heading, lambda _: unit) for heading in ("capacity", "stated", "used")]
     about = [Column("link"), Column("site", rank=2)]
     show_table(console, [*about, *rates, Column("free", lambda _: unit, rank=1)], table)
