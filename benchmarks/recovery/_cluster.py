@@ -9,8 +9,8 @@ from pathlib import Path
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.chaos.plan import LiveFault
-from railyard.chaos.request import ChaosRequest
 from railyard.chaos.runs import Report, line_of, run_under_faults, summary_lines, without_faults
+from railyard.cli.commands.runs import ChaosRequest
 from railyard.cluster.processes import members
 from railyard.runs.clusters import Session, own_session
 from railyard.terminal.progress import View
