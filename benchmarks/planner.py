@@ -15,26 +15,24 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import Literal
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
-from railyard.oracles.provisioning import plain_provisioning
 from railyard.resourcemanager.schedulers.corral.latency import (
     JobProfile,
     RackCluster,
     predicted_profiles,
 )
 from railyard.resourcemanager.schedulers.corral.planner import (
+    Plan,
     lp_batch,
     online_bound,
     plan,
     problem_of,
-    quick_provisioning,
 )
 
-T = TypeVar("T")
 Scenario = Literal["batch", "online"]
 
 CPU_S_BOUND = 1.1  # a fiftieth of the paper's; aim: 0.3
@@ -86,9 +84,8 @@ def _timed(
     note, same, plain_s = "plain algorithm left out", True, None
     if plain:
         print(f"  {name}, {scenario}, plain algorithm ...", file=sys.stderr)
-        problem = problem_of(jobs, cluster, scenario)
-        plain_s, published = _cpu(lambda: plain_provisioning(problem))
-        same = published.tolist() == quick_provisioning(problem).tolist()
+        plain_s, published = _cpu(lambda: plan(jobs, cluster, scenario, plain=True))
+        same = published == turns[0][1]
         note = f"reference: plain algorithm, {'same plan' if same else 'ANOTHER PLAN'}"
     size = f"{len(jobs)} jobs, {cluster.racks} racks x {cluster.machines} x {cluster.slots} slots"
     return bench_row(
@@ -103,7 +100,7 @@ def _timed(
     )
 
 
-def _cpu(make: Callable[[], T]) -> tuple[float, T]:
+def _cpu(make: Callable[[], Plan]) -> tuple[float, Plan]:
     begun_s = time.process_time()
     made = make()
     return time.process_time() - begun_s, made

@@ -4,8 +4,8 @@ Source: Corral, section 3.1; section 4.1, the problem; 4.2, its heuristics: the 
 (how many racks each job gets) tries allocations, the prioritization phase (which ones, and from
 when; Fig. 4) costs each; appendix A, bounds of any plan's cost.  Response functions: ``latency``.
 
-``quick_provisioning`` finds the best of the paper's allocations without trying all of them: bounds
-say which can't be better than one that was tried.  Two things make it quick:
+``quick_provisioning`` gives the same answer as ``plain_provisioning`` without trying all
+allocations: bounds say which can't be better than one that was tried.  Two things make it quick:
 
 * A job starts no earlier than the one before it in the order: the racks that it leaves out are
   free later than those that it takes.  So a heap of running jobs stands for the racks' F_i, and an
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from pathlib import Path
@@ -87,6 +87,30 @@ class Problem:
         return order
 
 
+# The provisioning phase --------------------------------------------------------------------------
+def plain_provisioning(problem: Problem) -> Widths:
+    """The allocation of the least cost: r_j of each job.  O(J^2 R^2 log R)."""
+    best_s, best = np.inf, np.ones(problem.jobs, dtype=np.int64)
+    for widths in allocations(problem):
+        cost_s = prioritize(problem, widths).cost_s
+        if cost_s < best_s:
+            best_s, best = cost_s, widths.copy()
+    return best
+
+
+def allocations(problem: Problem) -> Iterator[Widths]:
+    """The J (R - 1) + 1 allocations to try: from one rack each, the longest job gets one more.
+
+    The array that is yielded changes into the next.
+    """
+    widths = np.ones(problem.jobs, dtype=np.int64)
+    yield widths
+    while (widths < problem.racks).any():
+        growing = np.where(widths < problem.racks, problem.lengths_at(widths), -np.inf)
+        widths[np.argmax(growing)] += 1
+        yield widths
+
+
 # The prioritization phase ------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
@@ -120,24 +144,24 @@ def prioritize(problem: Problem, widths: Widths) -> Schedule:
     return Schedule(order=order, racks=racks, start_s=start_s, cost_s=cost_s)
 
 
-# The provisioning phase ---------------------------------------------------------------------------
+# The quick search ---------------------------------------------------------------------------------
 #: a bound is a sum in another order than the cost, so it may differ by rounding
 _ROUNDING = 1 - 1e-9
 
 
 def quick_provisioning(problem: Problem) -> Widths:
-    """The allocation of the least cost, the first of equal ones: r_j of each job."""
+    """The best allocation: r_j of each job, as ``plain_provisioning`` finds it."""
     path = AllocationPath(problem)
     batch = problem.scenario == "batch"
     return path.widths(_best_of_batch(problem, path) if batch else _Online(problem, path).best())
 
 
 class AllocationPath:
-    """The J (R - 1) + 1 allocations to try, computed at once; number 0 is one rack each.
+    """The allocations of ``allocations``, computed at once; number 0 is one rack each.
 
-    At each step the longest job that can grow gets one rack more.  A job that got longer by it is
-    the longest again, so what matters of a step from r racks to r + 1 is the shortest that the job
-    has been with up to r racks: steps come in descending order of that.
+    At each step the longest job that can grow does.  A job that got longer by it is the longest
+    again, so what matters of a step from r racks to r + 1 is the shortest that the job has been
+    with up to r racks: steps come in descending order of that.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -478,13 +502,15 @@ def plan(
     options: PlanOptions = AS_PUBLISHED,
     *,
     busy_until_s: Sequence[float] = (),
+    plain: bool = False,
 ) -> Plan:
     """Plan these jobs; ``UsageError`` if there is none, or two of one name.
 
-    ``busy_until_s``: of each rack, until when jobs of an earlier plan keep it busy.
+    ``busy_until_s``: of each rack, until when jobs of an earlier plan keep it busy.  ``plain``
+    tries every allocation, as the paper does; the answer is the same.
     """
     problem = problem_of(jobs, cluster, scenario, options, busy_until_s=busy_until_s)
-    widths = quick_provisioning(problem)
+    widths = plain_provisioning(problem) if plain else quick_provisioning(problem)
     schedule, lengths_s = prioritize(problem, widths), problem.lengths_at(widths)
     # Starts never descend along the order, so this keeps it where they are equal.
     by_start = sorted(schedule.order, key=schedule.start_s.__getitem__)

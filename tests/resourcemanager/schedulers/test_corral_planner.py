@@ -14,7 +14,6 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import rack_id
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
-from railyard.oracles.provisioning import allocations, plain_provisioning
 from railyard.resourcemanager.schedulers.corral.latency import (
     JobProfile,
     RackCluster,
@@ -27,10 +26,12 @@ from railyard.resourcemanager.schedulers.corral.planner import (
     PlannedJob,
     Problem,
     Scenario,
+    allocations,
     as_toml,
     load_plan,
     lp_batch,
     online_bound,
+    plain_provisioning,
     plan,
     prioritize,
     problem_of,
@@ -180,6 +181,7 @@ def test_a_plan_tells_racks_priority_and_times():
     assert (small.racks, small.planned_s) == (("r3",), pytest.approx(7, abs=1e-5))
     assert (large.priority, small.priority) == (1, 2)
     assert made.makespan_s == pytest.approx(14, abs=1e-5)
+    assert made == plan([job("small", 2), job("large", 12)], CLUSTER, "batch", plain=True)
 
 
 def test_a_batch_does_not_care_when_its_jobs_come():
