@@ -506,8 +506,8 @@ def plan(
 ) -> Plan:
     """Plan these jobs; ``UsageError`` if there is none, or two of one name.
 
-    ``busy_until_s``: of each rack, until when jobs of an earlier plan keep it busy.  ``plain``
-    tries every allocation, as the paper does; the answer is the same.
+    ``busy_until_s``: of each rack, until when jobs of an earlier plan keep it busy.
+    ``plain`` tries every allocation, as the paper does; the answer is the same.
     """
     problem = problem_of(jobs, cluster, scenario, options, busy_until_s=busy_until_s)
     widths = plain_provisioning(problem) if plain else quick_provisioning(problem)
