@@ -1,7 +1,5 @@
 """Reference programs in exact fractions, and random cases that hold the fabric against them.
 
-``provisioning`` is Corral's search for racks as it was published.
-
 Not here: bounds, and the time that anything takes (``railyard.benchmarks.fabric``).
 Open ``differential`` first.
 """
