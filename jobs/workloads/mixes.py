@@ -26,7 +26,14 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 
 from railyard.cluster.acceptance import Accepted, declared
-from railyard.cluster.errors import UsageError, printable, require, require_name, require_part
+from railyard.cluster.errors import (
+    UsageError,
+    printable,
+    require,
+    require_name,
+    require_part,
+    unknown_name,
+)
 from railyard.cluster.inputfile import Duration, Size, build, read_toml
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import split_changes
@@ -317,8 +324,10 @@ def _draw(
     shape: _RandomMix, defaults: Defaults, dice: random.Random, word: str
 ) -> Iterator[MixJob]:
     kinds = shape.of.split("+")
-    right = "names of jobs with + between them, as in terasort+wordcount"
-    require(all(kinds) and MIX not in kinds, f"{word}: of", shape.of, right)
+    right = "names with + between them, as in terasort+wordcount"
+    require(all(kinds), f"{word}: of", shape.of, right)
+    if MIX in kinds:
+        raise unknown_name("job", MIX, ["terasort", "wordcount"])
     sizes = [parse_size(text, f"{word}: sizes") for text in shape.sizes.split("+")]
     queues = shape.queues.split("+") if shape.queues else [defaults.queue]
     for _ in range(shape.jobs):
