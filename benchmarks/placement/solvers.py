@@ -38,7 +38,7 @@ _COLD = """
 import time
 begun = time.process_time()
 from railyard.benchmarks.placement._problems import random_problem
-from railyard.resourcemanager.schedulers.placement import model
+from railyard.resourcemanager.schedulers.tetrium import exact
 loaded = time.process_time()
 random_problem(1).exact()
 print(time.process_time() - loaded)
