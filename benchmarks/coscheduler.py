@@ -30,7 +30,7 @@ WAITS = (
 
 def on_circuits(run: Summary) -> float:
     """The share of the shuffles' bytes that circuits carried, in %."""
-    shuffled = sum(job["shuffle_bytes"] for job in run["jobs"])
+    shuffled: int = sum(job["shuffle_bytes"] for job in run["jobs"])
     return 100 * float(run["bytes"]["ocs"]) / shuffled
 
 

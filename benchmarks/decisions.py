@@ -36,6 +36,7 @@ from railyard.resourcemanager.schedulers.co_scheduler.reduceschedule import (
     explore_schedule,
     possible_schedules,
 )
+from railyard.resourcemanager.schedulers.co_scheduler.scheduler import CoScheduler
 
 GUIDELINE_S_BOUND = 1e-3
 EXPLORE_S_BOUND = 2e-3
@@ -84,7 +85,9 @@ def _guidelines(topology: Topology, times: int) -> list[Row]:
 def _choices(core: Core, topology: Topology, times: int) -> list[Row]:
     hybrid = Hybrid.of(topology)
     outputs = [70 * _GB + rack for rack in range(20)]  # so that all widths up to 60 are possible
-    releases = core.state.policies.tasks.guidelines.releases  # type: ignore[attr-defined]
+    tasks = core.state.policies.tasks
+    assert isinstance(tasks, CoScheduler)
+    releases = tasks.guidelines.releases
     schedules = possible_schedules(outputs, 2000, hybrid)
     assert len(schedules) == 60
     release_s = releases.release_s(core.state.now_s)
@@ -104,7 +107,7 @@ def _choices(core: Core, topology: Topology, times: int) -> list[Row]:
             EXPLORE_S_BOUND,
         ),
         _row(
-            f"release times of {releases.attempts} attempts",
+            f"release times of {len(core.state.attempts)} attempts",
             _mean_s(lambda: releases.release_s(core.state.now_s), times // 10),
             EXPLORE_S_BOUND,
         ),
@@ -190,7 +193,7 @@ def _parts(core: Core, attempt: AttemptId) -> tuple[int, ...]:
     return (_BLOCK_BYTES // reduces,) * reduces
 
 
-def _mean_s(action: Callable[[], None], times: int) -> float:
+def _mean_s(action: Callable[[], object], times: int) -> float:
     action()
     begun_s = time.process_time()
     for _ in range(times):

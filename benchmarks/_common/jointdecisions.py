@@ -49,9 +49,9 @@ def joint_decisions(quick: bool) -> list[Row]:
     run = _loaded("joint", "afap")
     joint = run.core.state.policies.tasks
     assert isinstance(joint, Joint)
-    first, second = _Timed(joint.completed), _Timed(joint.released)
-    vars(joint).update(completed=first, released=second)
-    events = 4_000 if quick else 20_000
+    first, second = _Timed(joint._schedule), _Timed(joint.released)
+    vars(joint).update(_schedule=first, released=second)
+    events = 10_000 if quick else 20_000
     event_s = _event_s(run, events)
     real = sum(map(len, joint.flows.real.values()))
     there = f"{len(joint.flows.virtual):,} virtual and {real:,} real flows"
@@ -79,8 +79,8 @@ def _loaded(scheduler: str, flows: str) -> Simulation:
 
 def _event_s(run: Simulation, events: int) -> float:
     """Mean CPU seconds of the core for one of the next events."""
-    handle = _Timed(run.core.handle)
-    vars(run.core)["handle"] = handle
+    handle = _Timed(run.core._handle)
+    vars(run.core)["_handle"] = handle
     while handle.calls < events:
         run.step()
     return handle.mean_s

@@ -16,6 +16,7 @@ import random
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,7 +160,7 @@ def _compiled_filling() -> Callable[[Numbers, Floats], float]:
     set_up_numba("yardstick", Path(__file__))
     from numba import njit
 
-    filled: Callable[[Numbers, Floats], float] = njit(fill)
+    filled = cast(Callable[[Numbers, Floats], float], njit(fill))
     in_turns(filled, 1)
     return filled
 

@@ -131,16 +131,16 @@ class _Place:
         files = self._poems if example.input == "poems" else [self._folder / "corpus"]
         done = self._call(
             *("-m", f"mrjob.examples.{example.name}", "-r", runner),
-            *("-c", self._folder / "mrjob.conf", *example.options, *files),
+            *("-c", str(self._folder / "mrjob.conf"), *example.options, *map(str, files)),
         )
         return Counter(_canonical(_PATHS.sub(b'"', line)) for line in done.splitlines())
 
     def _railyard(self, *words: str) -> None:
         self._call("-m", "railyard.cli.main", *words)
 
-    def _call(self, *words: str | Path) -> bytes:
+    def _call(self, *words: str) -> bytes:
         done = subprocess.run(
-            [sys.executable, *map(str, words)],
+            [sys.executable, *words],
             env=self._environment,
             cwd=self._folder,
             stdin=subprocess.DEVNULL,

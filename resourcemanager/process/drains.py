@@ -9,6 +9,7 @@ Never here: when an attempt ends, where a replica goes.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Mapping
 
 from railyard.cluster.errors import PeerError
@@ -48,6 +49,8 @@ class Drains:
         #: {drained node: how many replicas the NameNode says that it has}
         self.replicas: Mapping[NodeId, int] = {}
         self._awaits_answer = False  #: whether the NameNode has been asked and has not answered
+        #: one is decided after the other, so that two don't count on each other's node
+        self._requests: deque[Request[DrainNode]] = deque()
         #: whether the NameNode may take other nodes for drained than the core does
         self._resends = is_restarted
         server.on(DrainNode, self._drain, (CLIENT,))
@@ -56,28 +59,38 @@ class Drains:
 
     def _drain(self, request: Request[DrainNode]) -> None:
         """Begin to drain a node, if the NameNode can do without it.  Raises ``PeerError``."""
-        message = request.message
-        node = message.node
-        self._check(node)
+        self._check(request.message.node)
+        self._requests.append(request)
+        if len(self._requests) == 1:
+            self._drain_next()
+
+    def _drain_next(self) -> None:
+        request = self._requests[0]
+        node = request.message.node
         wanted = tuple(dict.fromkeys((*self._drained(), node)))
 
         def answered(answer: DrainingNodes | Refusal, _: object) -> None:
-            if isinstance(answer, Refusal):
-                self._server.reply(request, answer)
-                return
-            try:
-                self._check(node)
-            except PeerError as error:  # it was lost meanwhile
-                self._server.reply(request, Refusal.because(error))
-                return
-            self.replicas = {**self.replicas, **answer.replicas}
-            self._driver.feed(DrainStarted(node=node, kill=message.now))
-            self._driver.settle()
-            log.info("%s is drained", node)
-            self._server.reply(request, Done())
+            self._server.reply(request, self._decide(request.message, answer))
+            self._requests.popleft()
+            if self._requests:
+                self._drain_next()
 
         self._resends = True
         self._namenode.insist(DrainNodes(nodes=wanted, new=node), DrainingNodes, answered)
+
+    def _decide(self, message: DrainNode, answer: DrainingNodes | Refusal) -> Message:
+        """The answer to a client; the node is drained unless it was refused, or lost meanwhile."""
+        if isinstance(answer, Refusal):
+            return answer
+        try:
+            self._check(message.node)
+        except PeerError as error:
+            return Refusal.because(error)
+        self.replicas = {**self.replicas, **answer.replicas}
+        self._driver.feed(DrainStarted(node=message.node, kill=message.now))
+        self._driver.settle()
+        log.info("%s is drained", message.node)
+        return Done()
 
     def _activate(self, request: Request[ActivateNode]) -> Message:
         """Take a node back, unless it is.  Raises ``PeerError`` if there is no such node."""

@@ -237,6 +237,17 @@ def test_what_cannot_be_drained_is_refused(office: Office):
         office.client.call(ActivateNode(node="r7n7"), Done)
 
 
+def test_two_asked_for_at_once_are_decided_one_after_the_other(office: Office):
+    for rack in ("r0", "r1", "r2"):
+        Rack(office, rack)
+    answers: list[object] = []
+    for node in ("r1n0", "r2n0"):
+        office.client.request(DrainNode(node=node), Done, lambda got, _: answers.append(got))
+    office.wait(lambda: len(answers) == 2)
+    assert [said.nodes for said in asked(office) if said.new] == [("r1n0",), ("r1n0", "r2n0")]
+    assert answers == [Done(), Done()]
+
+
 def test_drained_nodes_stay_so_over_restarts(office: Office):
     Rack(office, "r0")
     rack = Rack(office, "r1")

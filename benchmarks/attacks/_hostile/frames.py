@@ -189,12 +189,12 @@ class Frames:
             )
             return Frame(parts, f"{tag} in {len(parts)} frames")
         if what == 3:
-            number = dice.choice((-1, 2**63, 2**64 - 1, "1", None, 1.5, [], True))
+            number: object = dice.choice((-1, 2**63, 2**64 - 1, "1", None, 1.5, [], True))
             envelope = [number, self._message(tag, dice, {})]
             return Frame((_pack(envelope),), f"{tag} with the number {number}")
         if what == 4:
-            envelope = dice.choice(([], [1], [1, 2, 3], {}, "x", [1, None], [1, []], [1, 1]))
-            return Frame((_pack(envelope),), "another envelope")
+            others: tuple[object, ...] = ([], [1], [1, 2, 3], {}, "x", [1, None], [1, []], [1, 1])
+            return Frame((_pack(dice.choice(others)),), "another envelope")
         deep = b"\x91" * dice.choice((_DEPTH, 600, 40_000)) + b"\x90"
         return Frame((dice.choice((deep, dice.randbytes(300), b"\xc1", b"")),), "no MessagePack")
 

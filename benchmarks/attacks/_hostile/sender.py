@@ -191,7 +191,7 @@ class Sender:
         self, peer: zmq.Socket[bytes], patience_s: float
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         """Number and message of each answer; until none has come for so long."""
-        while peer.poll(patience_s * 1000):
+        while peer.poll(round(patience_s * 1000)):
             header = peer.recv_multipart()[0]
             number, message = msgpack.unpackb(header, strict_map_key=False)
             yield number, message

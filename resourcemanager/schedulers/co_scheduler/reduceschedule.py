@@ -104,12 +104,13 @@ class ReleaseTimes:
 #: launched, when it ends (nan until it has reported progress), and the factor of the estimate.
 _ATTEMPT = np.dtype(
     [
-        ("row", np.intp),
+        ("row", np.int16),
         ("stage", np.intp),
         ("launched_s", np.float64),
         ("ends_s", np.float64),
         ("error", np.float64),
-    ]
+    ],
+    align=True,
 )
 
 
@@ -194,7 +195,7 @@ class Releases:
     def release_s(self, now_s: float) -> Floats:
         """T_R: ``[r, d - 1]``: in how many seconds rack r has d slots free: 0 now, inf never."""
         rows, left_s, free = self._left_s(now_s)
-        order = np.lexsort((left_s, rows))
+        order = np.argsort(rows, kind="stable")  # by radix, as rows have 16 bits
         rows, left_s = rows[order], left_s[order]
         held = np.bincount(rows, minlength=len(free))
         width = max(self._slots_max, int((free + held).max()))
@@ -202,6 +203,7 @@ class Releases:
         found[np.arange(width) < free[:, np.newaxis]] = 0.0
         first = np.cumsum(held) - held - free  # of each rack's, before its free slots
         found[rows, np.arange(len(rows)) - first[rows]] = left_s
+        found.sort(axis=1)
         return found
 
     def first_release_s(self, now_s: float) -> Floats:
