@@ -39,8 +39,6 @@ class Drains:
         server: Server,
         namenode: LastingLink,
         managers: NodeManagers,
-        *,
-        is_restarted: bool,
     ) -> None:
         self._driver = driver
         self._server = server
@@ -51,8 +49,6 @@ class Drains:
         self._awaits_answer = False  #: whether the NameNode has been asked and has not answered
         #: one is decided after the other, so that two don't count on each other's node
         self._requests: deque[Request[DrainNode]] = deque()
-        #: whether the NameNode may take other nodes for drained than the core does
-        self._resends = is_restarted
         server.on(DrainNode, self._drain, (CLIENT,))
         server.on(ActivateNode, self._activate, (CLIENT,))
         driver.reactor.call_every(_PERIOD_S, self._send)
@@ -75,7 +71,6 @@ class Drains:
             if self._requests:
                 self._drain_next()
 
-        self._resends = True
         self._namenode.insist(DrainNodes(nodes=wanted, new=node), DrainingNodes, answered)
 
     def _decide(self, message: DrainNode, answer: DrainingNodes | Refusal) -> Message:
@@ -100,7 +95,6 @@ class Drains:
             return Done()
         self._driver.feed(NodeActivated(node=node, slots=slots))
         self._driver.settle()
-        self._resends = True
         self._send()
         log.info("%s takes attempts and replicas again", node)
         return Done()
@@ -120,19 +114,16 @@ class Drains:
             raise PeerError(f"{name} can't be drained: it is the last node that takes attempts")
 
     def _send(self) -> None:
-        """Send the NameNode which nodes are drained, if any is or was."""
-        drained = self._drained()
-        if self._awaits_answer or not (drained or self._resends):
+        if self._awaits_answer:
             return
         self._awaits_answer = True
+        drained = self._drained()
 
         def answered(answer: DrainingNodes | Refusal, _: object) -> None:
             self._awaits_answer = False
             if isinstance(answer, DrainingNodes):
                 self.replicas = answer.replicas
-                self._resends = self._drained() != drained
             elif not answer.unable:  # as in safe mode
-                self._resends = False
                 log.error("the NameNode refused to drain %s: %s", " ".join(drained), answer.reason)
 
         self._namenode.insist(DrainNodes(nodes=tuple(drained)), DrainingNodes, answered)

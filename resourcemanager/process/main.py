@@ -104,7 +104,7 @@ class ResourceManager:
         self._managers = NodeManagers(
             driver, server, config.topology.liveness, machine, self._jobs.submitted
         )
-        self._drains = Drains(driver, server, namenode, self._managers, is_restarted=is_restarted)
+        self._drains = Drains(driver, server, namenode, self._managers)
         self._watchers = Watchers(driver, server)
         outages = Outages(folder.network_away)
         self._network = NetworkOrders(driver, transport, self._managers.send, outages)

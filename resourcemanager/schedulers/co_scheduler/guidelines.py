@@ -432,7 +432,7 @@ class Guidelines(Policy):
             return guide.ready_s
         assert guide is not None, f"{stage.id} reads no stage"
         now_s = self.cluster.now_s
-        first_s = zip(self._racks, self.releases.first_release_s(now_s).tolist(), strict=True)
+        first_s = zip(self._racks, self.releases.release_s(now_s)[:, 0].tolist(), strict=True)
         return now_s + min((s for rack, s in first_s if guide.admits(rack)), default=UNKNOWN_S)
 
     def saved_s(self, stage: StageView) -> float:

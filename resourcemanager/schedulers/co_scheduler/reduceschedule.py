@@ -206,13 +206,6 @@ class Releases:
         found.sort(axis=1)
         return found
 
-    def first_release_s(self, now_s: float) -> Floats:
-        """Of each rack: in how many seconds it has a slot free, 0 = now."""
-        rows, left_s, free = self._left_s(now_s)
-        first_s = np.where(free > 0, 0.0, np.inf)
-        np.minimum.at(first_s, rows, left_s)
-        return first_s
-
     def _left_s(self, now_s: float) -> tuple[Numbers, Floats, Numbers]:
         """Rows of attempts that will free a slot, in how many seconds; free slots [racks]."""
         held = self._table[: len(self._names)]

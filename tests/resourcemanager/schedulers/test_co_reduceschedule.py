@@ -333,7 +333,7 @@ def test_attempts_beyond_a_nodes_slots_free_none_when_they_end():
     slots.add_slots(R0, -2)
     slots.set_beyond(N0, 2)
     assert slots.release_s(1.0)[0, :3].tolist() == [3.0, 9.0, np.inf]
-    assert slots.first_release_s(1.0).tolist() == [3.0]
+    assert slots.release_s(1.0)[:, 0].tolist() == [3.0]
     slots.ended(AttemptId("d"))
     assert slots.release_s(1.0)[0, :3].tolist() == [0.0, 9.0, np.inf]
 
