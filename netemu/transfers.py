@@ -396,7 +396,7 @@ class ServerTransfers:
         self._by_peer: dict[bytes, Transfers] = {}
         server.on(Chunk, self._take)
         server.on(ChunkTaken, self._take)
-        server.on(TransferFailed, self._failed)
+        server.on(TransferFailed, lambda sent: self.with_peer(sent.peer).failed(sent.message))
         reactor.call_every(PROBE_S, self._probe)
 
     def __len__(self) -> int:
@@ -410,9 +410,6 @@ class ServerTransfers:
 
     def _take(self, request: Request[Chunk | ChunkTaken]) -> None:
         self.with_peer(request.peer).take(request.message, request.payload)
-
-    def _failed(self, request: Request[TransferFailed]) -> None:
-        self.with_peer(request.peer).failed(request.message)
 
     def _probe(self) -> None:
         for peer, transfers in list(self._by_peer.items()):

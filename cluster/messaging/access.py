@@ -186,7 +186,9 @@ class Keys:
         self._folder = folder
         self._server = zmq.auth.load_certificate(folder / f"{_SERVER}.key_secret")
         self._client = zmq.auth.load_certificate(folder / f"{role}.key_secret")
-        self._roles = {_public(folder / _ADMITTED / f"{each}.key"): each for each in ROLES}
+        # by their public keys, in the form in which ZeroMQ reports a peer's
+        admitted = ((folder / _ADMITTED / f"{each}.key", each) for each in ROLES)
+        self._roles = {zmq.auth.load_certificate(key)[0].decode(): role for key, role in admitted}
         self._gate: ThreadAuthenticator | None = None
 
     @classmethod
@@ -228,11 +230,6 @@ class Keys:
         """Set a client's keys on a socket that will be connected, so that it encrypts."""
         socket.curve_publickey, socket.curve_secretkey = self._client
         socket.curve_serverkey = self._server[0]
-
-
-def _public(certificate: Path) -> str:
-    """The public key in a certificate file, in the form in which ZeroMQ reports a peer's key."""
-    return zmq.auth.load_certificate(certificate)[0].decode()
 
 
 # Admission ----------------------------------------------------------------------------------------

@@ -255,7 +255,10 @@ class Select(PairsOperator):
                 io.progress(after_fetch(read / (2 * groups)))
 
         tables = {
-            name: (columns, _rows_of(runs[stage], report))
+            name: (
+                columns,
+                ((key, *row) for key, rows in runs[stage].merged(report) for row in rows),
+            )
             for stage, (name, columns) in zip(task.reads, self.tables.items(), strict=True)
         }
         half = after_fetch(0.5)
@@ -285,10 +288,6 @@ def run_select(
             yield from database.execute(select, dict(values))
     except sqlite3.Error as error:
         raise JobError(f"{' '.join(select.split())}: {error}") from None
-
-
-def _rows_of(run: RunReader, on_group: Callable[[], None]) -> Iterator[Row]:
-    return ((key, *row) for key, rows in run.merged(on_group) for row in rows)
 
 
 # The job -----------------------------------------------------------------------------------------

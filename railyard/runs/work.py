@@ -534,7 +534,7 @@ class _Batch:
         self._ends: list[list[JobEnded]] = [[] for _ in jobs]  #: those of the steps of each
         self._to_go_on: deque[int] = deque()  #: places of jobs whose next step is to be submitted
         self._over = 0  #: how many of ``jobs`` have ended
-        self._asked = 0  #: jobs that were submitted and not yet answered
+        self._unanswered: dict[str, Callable[[], None]] = {}  #: submits each again, by its token
         self._killed = False
         self._error: Exception | None = None
         self._tokens = uuid.uuid4().hex  #: names the submissions of this batch
@@ -563,7 +563,9 @@ class _Batch:
         """Kill all running jobs, and those that are submitted but not yet accepted."""
         with contextlib.suppress(RailyardError, Interrupted), deferred():
             self._killed = True
-            self._reactor.run_until(lambda: not self._asked, _ANSWER_S)
+            for submit in list(self._unanswered.values()):
+                submit()  # an interrupt may have come between an answer and its handling
+            self._reactor.run_until(lambda: not self._unanswered, _ANSWER_S)
             for job in list(self._places):
                 if job in self._places:  # others may end meanwhile
                     wish = KillJob(job=job, reason="interrupted by its user")
@@ -579,18 +581,21 @@ class _Batch:
 
     def _submit(self, place: int, job: SubmitJob) -> None:
         def answered(answer: JobAccepted | Refusal, _: object) -> None:
-            self._asked -= 1
+            if token not in self._unanswered:
+                return  # it was submitted twice
             if isinstance(answer, JobAccepted):
                 self._names[answer.job], self._places[answer.job] = job.name, place
                 self._link.request(WatchJob(job=answer.job), Done, self._watched)
             else:
                 self._error = self._error or Refused(str(answer))
+            del self._unanswered[token]
 
         if self._error is None and not self._killed:
-            self._asked += 1
             token = f"{self._tokens}-{place}-{len(self._ends[place])}"
             named = msgspec.structs.replace(job, token=token)
-            self._link.insist(named, JobAccepted, answered)
+            submit = partial(self._link.insist, named, JobAccepted, answered)
+            self._unanswered[token] = submit
+            submit()
 
     def _reconnect(self) -> None:
         """Its connection broke: watch all jobs again, by another process, it may be."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import signal
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -24,6 +26,7 @@ from railyard.cluster.messages import (
     LaunchAttempt,
     LoadJob,
 )
+from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.wire import Done
 from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.messages import BlocksLocated, Remove
@@ -39,13 +42,18 @@ from railyard.resourcemanager.process.messages import (
     DataPlan,
     GetClusterStatus,
     GetReport,
+    JobAccepted,
     JobEnded,
     KillJob,
     PlanData,
     Report,
+    SubmitJob,
     WatchJob,
 )
-from tests.resourcemanager.standins import PACKAGE, Office, Rack
+from railyard.runs.work import Due, run_all
+from railyard.terminal.interrupts import Interrupted
+from railyard.terminal.progress import View
+from tests.resourcemanager.standins import MAPS_AND_REDUCE, PACKAGE, Office, Rack
 
 
 def run_maps(office: Office, racks: list[Rack]) -> None:
@@ -399,3 +407,30 @@ def test_a_job_whose_source_is_too_large_is_refused_at_once(office: Office):
             office.submit(package=package)
     with pytest.raises(Refused, match=r"input .*nothing is there"):  # only this is wrong then
         office.submit(package=msgspec.structs.replace(PACKAGE, source=bytes(10**7)))
+
+
+def test_an_interrupt_between_an_answer_and_its_handling_loses_no_job(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+):
+    insist, answers = LastingLink.insist, []
+
+    def interrupted(link, message, answer, on_answer, again=None):
+        def answered(got, payload):
+            answers.append(got)
+            if len(answers) == 1:
+                raise Interrupted(signal.SIGINT)
+            on_answer(got, payload)
+
+        insist(link, message, answer, answered if answer is JobAccepted else on_answer, again)
+
+    monkeypatch.setattr(LastingLink, "insist", interrupted)
+    office.store("/in", [(70, "r0n0")])
+    words = {"name": "words", "package": PACKAGE, "stages": MAPS_AND_REDUCE}
+    job = SubmitJob(**words, input_paths=("/in",), output_path="/out")
+    session: Any = SimpleNamespace(reactor=office.reactor, transport=office.transport)
+    with pytest.raises(Interrupted):
+        run_all(session, [Due(job)], View())
+    first, second = answers
+    assert first == second
+    [row] = office.client.call(GetClusterStatus(), ClusterStatus).jobs
+    assert (row.stopped, row.reason) == (True, "interrupted by its user")
