@@ -385,6 +385,7 @@ class Line:
     published: Published | None = None  #: None: the paper has no such number
     #: the same jobs far apart, for measures of how much longer they take than alone
     alone: Setup | None = None
+    among: object = None  #: what says which jobs are measured; None = all
 
 
 #: {contender: its measures, with the published numbers if the paper has some}
@@ -431,6 +432,7 @@ class Figure:
     lines: tuple[Line, ...]
     scaled: tuple[str, ...] = ()  #: how it differs from the paper's, such as by fewer jobs
     base: str = ""  #: what reductions are against, for the reader
+    size: str = ""  #: how much smaller than the paper's; "" = as large
 
     def setups(self) -> list[Setup]:
         """The setups of all lines, each once."""

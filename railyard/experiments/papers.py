@@ -1,10 +1,10 @@
 """The papers with reproducible experiments: ``tables/*.toml``, and how a table becomes figures.
 
 A paper's file has everything that is its own: whose it is, seeds, set-ups, figures with the
-published numbers, headlines.  A figure is made of ``Block``s: which set-up, what is changed in it,
-which contenders, against which baseline, by which measures, and a table over which all of that is
-repeated.  What is in braces is replaced by the value of that name.  What figures are made of is in
-``experiments.figures``, how they are run in ``experiments.reproduction``.
+published numbers, what is said of them.  A figure is made of ``Block``s: which set-up, what is
+changed in it, which contenders, against which baseline, by which measures, and a table over which
+all of that is repeated.  What is in braces is replaced by the value of that name.  What figures are
+made of is in ``experiments.figures``, how they are run in ``experiments.reproduction``.
 Open ``tables/joint.toml`` first.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -110,11 +111,11 @@ class Among(_Table, frozen=True):
     least: float = 0.0  #: of that
     below: float = math.inf
 
-    def which(self, values: Values, grain: int) -> WhichJobs:
+    def which(self, grain: int) -> WhichJobs:
         """Whether a job is one of them, where so many of its tasks are one."""
         if self.by:
             return in_range(self.by, self.least, self.below, grain)
-        return named(self.named.format_map(values))
+        return named(self.named)
 
 
 class Block(_Table, frozen=True):
@@ -145,6 +146,7 @@ class FigureTable(_Table, frozen=True):
     lines: list[Block]
     base: str = ""  #: what reductions are against, for the reader
     scaled: list[str] = []  #: how it differs from the paper's; a list of words by its name
+    size: str = "{part}"  #: how much smaller it is than the paper's; "" = as large
 
 
 class Key(NamedTuple):
@@ -156,21 +158,42 @@ class Key(NamedTuple):
     measure: str  #: the measure's title
 
 
-class Headline(_Table, frozen=True):
-    """Numbers of a figure."""
+class Some(_Table, frozen=True):
+    """Some rows: those of a figure with one of each of these, or with any where none is named."""
 
     figure: str
-    of: list[str]
-    measures: list[str]
-    cases: list[str]
-    why: str = ""  #: the name of the reason, if ours are others
+    why: str  #: the name of one of ``Rows.reasons``
+    cases: list[str] = []
+    of: list[str] = []
+    measures: list[str] = []
+
+    def has(self, key: Key) -> bool:
+        named = (self.cases, key.case), (self.of, key.subject), (self.measures, key.measure)
+        return key.figure == self.figure and all(not names or one in names for names, one in named)
 
 
-class Headlines(_Table, frozen=True):
-    """What a paper is known for."""
+class Rows(_Table, frozen=True):
+    """What is said of a paper's published numbers beside ours."""
 
-    marks: list[Headline] = []
-    reasons: dict[str, str] = {}  #: {name: why a number of ours is another}
+    summary: str = ""  #: what holds, what does not, and why
+    chosen: list[str] = []  #: what was chosen with published numbers in view
+    #: other readings of the paper: figures, and what stands between commas in the names of cases
+    other_figures: list[str] = []
+    other_cases: list[str] = []
+    constructed: list[Some] = []  #: rows that are true by construction
+    differ: list[Some] = []  #: rows of which it is known why they differ
+    reasons: dict[str, str] = {}
+
+    def is_other(self, key: Key) -> bool:
+        parts = key.case.split(", ")
+        return key.figure in self.other_figures or any(each in parts for each in self.other_cases)
+
+    def why(self, key: Key) -> str:
+        """Why ours is another; "" if nobody knows."""
+        return next((self.reasons[some.why] for some in self.differ if some.has(key)), "")
+
+    def constructed_by(self, key: Key) -> str:
+        return next((self.reasons[some.why] for some in self.constructed if some.has(key)), "")
 
 
 class Elsewhere(_Table, frozen=True):
@@ -196,7 +219,7 @@ class Paper(_Table, frozen=True):
     setup: dict[str, SetUp] = {}
     group: dict[str, list[Block]] = {}
     figure: dict[str, FigureTable] = {}
-    marked: Headlines = msgspec.field(default_factory=Headlines, name="headlines")
+    rows: Rows = Rows()
     elsewhere: list[Elsewhere] = []
 
     def seeds_of(self, quick: bool, name: str) -> range:
@@ -215,17 +238,6 @@ class Paper(_Table, frozen=True):
                 raise
         return made
 
-    def headlines(self) -> dict[Key, str]:
-        """The published numbers that it is known for, with the reasons if ours are others."""
-        reasons = {"": ""} | self.marked.reasons
-        return {
-            Key(each.figure, case, subject, measure): reasons[each.why]
-            for each in self.marked.marks
-            for subject in each.of
-            for measure in each.measures
-            for case in each.cases
-        }
-
 
 @cache
 def paper(name: str) -> Paper:
@@ -241,7 +253,11 @@ class _Expansion:
     """A paper's figures, whole or quick."""
 
     def __init__(self, paper: Paper, quick: bool) -> None:
-        every = {"traces": str(traces_folder())} | paper.values | (paper.quick if quick else {})
+        every = (
+            {"traces": str(traces_folder()), "part": ""}
+            | paper.values
+            | (paper.quick if quick else {})
+        )
         self._paper, self._quick = paper, quick
         self._is_meant = {"": True, "quick": quick, "whole": not quick}
         self._words = {name: each for name, each in every.items() if isinstance(each, list)}
@@ -261,6 +277,7 @@ class _Expansion:
             where=table.where,
             base=table.base,
             lines=tuple(every),
+            size=table.size.format_map(self._values),
             scaled=tuple(words for words in scaled if words),
         )
 
@@ -287,13 +304,15 @@ class _Expansion:
             raise LookupError(f'case "{values["case"]}" has no contenders or no measures')
         jobs = _changed(self._set_up(values["setup"]), block.all)
         own = _as_setup(_changed(jobs, block.own), values)
-        known = measures_of((block.among or Among()).which(values, grain_of(own.workload)))
+        among = block.among or Among()
+        among = msgspec.structs.replace(among, named=among.named.format_map(values))
+        known = measures_of(among.which(grain_of(own.workload)))
         numbers = block.measures
         if not isinstance(numbers, dict):
             numbers = dict.fromkeys(numbers, "-")
         measured = {known[name]: _known(each) for name, each in _filled(numbers, values).items()}
         alone = None if block.alone is None else _as_setup(_changed(jobs, block.alone), values)
-        return lines(
+        found = lines(
             values["case"],
             _as_setup(jobs, values),
             {contender.format_map(values): measured for contender in block.of},
@@ -301,6 +320,7 @@ class _Expansion:
             own=own,
             alone=alone and alone.under(alone.scheduler),
         )
+        return [replace(line, among=among) for line in found]
 
     def _set_up(self, name: str) -> Change:
         """A set-up with all that it is like."""

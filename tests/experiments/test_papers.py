@@ -46,7 +46,7 @@ def test_what_a_table_names_is_used_in_it(name: str):
     table = msgspec.to_builtins(paper(name))
     strings = set(_strings(table))
     assert set(table["setup"]) | set(table["group"]) <= strings
-    assert set(table["headlines"]["reasons"]) <= strings
+    assert set(table["rows"]["reasons"]) <= strings
     text = "\n".join(strings)
     unused = [
         value for value in {**table["values"], **table["quick"]} if f"{{{value}}}" not in text

@@ -26,7 +26,7 @@ COMMANDS = {
     "compare": ("runs", "Run the same jobs under several schedulers, and compare."),
     "simulate": ("runs", "Run a workload in virtual time: jobs, or coflows alone."),
     "reproduce": ("runs", "Run a paper's experiments again, beside its own numbers."),
-    "validation": ("runs", "Set published headlines beside recorded numbers of ours."),
+    "validation": ("runs", "Set published numbers beside recorded ones of ours."),
     "replay": ("history", "Check that a run's events lead to the same once more."),
     "explain": ("history", "Say why a task, job, flow or file of a run went where it did."),
     "view": ("history", "Show a finished run in the browser, at any time of it."),

@@ -491,21 +491,21 @@ def reproduce(request: ReproduceRequest) -> None:
     multiple=True,
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="First record the headlines of what railyard reproduce --json wrote; repeatable.",
+    help="First record the numbers of what railyard reproduce --json wrote; repeatable.",
 )
 @click.option(
     "--output", metavar="FILE", callback=writable_file, help="Write the page to this file."
 )
 def validation(folder: Path, added: tuple[Path, ...], output: Path | None) -> None:
-    """Print published headlines beside the numbers that DIR has of ours, with verdicts.
+    """Print published numbers beside those that DIR has of ours, with verdicts.
 
     DIR has a file of records for each paper, which --add brings up to date.
     """
-    from railyard.experiments.reproduction import page, record, rows
+    from railyard.experiments.validation import page, record
 
     for file in added:
         record(file, folder)
-    text = page(list(rows(folder)))
+    text = page(folder)
     if output is None:
         click.echo(text, nl=False)
     else:

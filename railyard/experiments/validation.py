@@ -1,0 +1,304 @@
+"""Published numbers beside recorded ones of ours: records, verdicts, and the page made of them.
+
+Every line of a figure with a published number is a row; figures and cases that are another reading
+of the paper are beside it, in tables of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from railyard.cluster.errors import UsageError
+from railyard.experiments.contenders import Estimate
+from railyard.experiments.figures import Figure, Line, Published
+from railyard.experiments.papers import PAPERS, Key, Paper
+from railyard.experiments.papers import paper as paper_named
+from railyard.experiments.reproduction import mean_words, published_words
+from railyard.runs.folder import write_json
+
+#: The share of a published number by which a mean may be off it and have reproduced it.
+NEAR = 0.25
+#: Within so much of 0, in %, there is no effect.
+NO_EFFECT = 10.0
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A number of ours, and the run of ``railyard reproduce`` that made it."""
+
+    figure: str
+    case: str
+    subject: str
+    measure: str
+    mean: float | None  #: over seeds; None = some run does not have it
+    ci95_half_width: float | None  #: None from a single seed
+    coarse: str  #: how its runs are coarser; "" = exact
+    seeds: str  #: "11-20"
+    command: str
+    code: str  #: the commit that it was made with
+
+    @property
+    def key(self) -> Key:
+        return Key(self.figure, self.case, self.subject, self.measure)
+
+    @property
+    def is_quick(self) -> bool:
+        return "--quick" in self.command.split()
+
+
+#: The records of a paper.
+Records = Mapping[Key, Recorded]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A published number, and what became of it."""
+
+    key: Key
+    line: Line
+    published: Published  #: the line's
+    figure: Figure  #: as it was run: quick or whole
+    why: str  #: why ours is another, if it is
+    is_other: bool  #: whether it is another reading than the paper's row
+    constructed: str  #: why it is true whatever the simulation does; "" = it is not
+    recorded: Recorded | None
+
+    @property
+    def verdict(self) -> str:
+        """What the record shows: one of ``VERDICTS``."""
+        if self.recorded is None or self.recorded.mean is None:
+            return "not recorded"
+        if self.constructed:
+            return "by construction"
+        ours = Estimate(mean=self.recorded.mean, half_width=self.recorded.ci95_half_width)
+        return verdict(self.published, ours, has_direction=self.line.measure.lessens)
+
+
+#: What a record may show; the last two show nothing.
+VERDICTS = (
+    *("reproduced", "direction", "undecided", "not reproduced"),
+    *("by construction", "not recorded"),
+)
+
+
+def verdict(published: Published, ours: Estimate, *, has_direction: bool) -> str:
+    """Whether a mean with its interval shows what a paper says; see ``_RULE``.
+
+    ``has_direction``: whether it is by how much less something is than a baseline's.
+    """
+    if ours.half_width is None:
+        return "undecided"
+    least, most = published.least, published.most
+    near = Published(least - NEAR * abs(least), most + NEAR * abs(most))
+    may_be_near = ours.low <= near.most and near.least <= ours.high
+    if least == most == 0.0:
+        is_small = max(abs(ours.low), abs(ours.high)) <= NO_EFFECT
+        return "reproduced" if is_small else "undecided" if may_be_near else "not reproduced"
+    if ours.low <= 0.0 <= ours.high:
+        return "undecided" if may_be_near else "not reproduced"
+    contains = ours.low <= most and least <= ours.high
+    if math.isfinite(least + most) and (contains or near.off_by(ours.mean) == 0.0):
+        return "reproduced"
+    same = has_direction and ours.mean * (least + most) > 0
+    return "direction" if same else "not reproduced"
+
+
+# Records -----------------------------------------------------------------------------------------
+def load(file: Path) -> dict[Key, Recorded]:
+    """The records of a file, if there is one; raises ``UsageError`` for one that is malformed."""
+    if not file.exists():
+        return {}
+    try:
+        found = msgspec.json.decode(file.read_bytes(), type=list[Recorded])
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise UsageError(f"{file}: {error}: need what railyard validation wrote") from error
+    return {each.key: each for each in found}
+
+
+def save(records: Records, file: Path) -> None:
+    """Write records in the order of their keys; raises ``NotWritten``."""
+    write_json([msgspec.to_builtins(records[key]) for key in sorted(records)], file)
+
+
+def recorded(numbers: dict[str, Any], wanted: Iterable[Key]) -> dict[Key, Recorded]:
+    """The rows among the numbers that ``railyard reproduce --json`` wrote.
+
+    Raises ``UsageError`` for a file that does not say how it was made.
+    """
+    if "command" not in numbers:
+        raise UsageError("it does not say which command made it: need one of this Railyard")
+    wanted = set(wanted)
+    return {
+        key: Recorded(
+            **key._asdict(),
+            mean=line["mean"],
+            ci95_half_width=line["ci95_half_width"],
+            coarse=line["coarse"],
+            seeds=figure.get("seed_range", numbers["seed_range"]),
+            command=numbers["command"],
+            code=numbers["code"],
+        )
+        for name, figure in numbers["figures"].items()
+        for line in figure["lines"]
+        if (key := Key(name, line["case"], line["subject"], line["measure"])) in wanted
+    }
+
+
+def record(file: Path, folder: Path) -> None:
+    """Bring a paper's records up to date with what ``railyard reproduce --json`` wrote.
+
+    Records of rows that there are no more go.  Raises ``UsageError``, ``NotWritten``.
+    """
+    try:
+        numbers = json.loads(file.read_bytes())
+        name = numbers["paper"]
+        paper = paper_named(name)
+        wanted = published_lines(paper, quick=True) | published_lines(paper, quick=False)
+        found = recorded(numbers, wanted)
+    except (ValueError, KeyError, TypeError, UsageError) as error:
+        raise UsageError(f"{file}: {error}: need what railyard reproduce --json wrote") from error
+    records = folder / f"{name}.json"
+    together = load(records) | found
+    save({key: together[key] for key in together if key in wanted}, records)
+
+
+def published_lines(paper: Paper, quick: bool) -> dict[Key, tuple[Line, Figure]]:
+    """All lines of a paper's figures that have a published number."""
+    return {
+        Key(name, line.case, line.subject, line.measure.title): (line, figure)
+        for name, figure in paper.figures(quick).items()
+        for line in figure.lines
+        if line.published is not None
+    }
+
+
+def rows(name: str, records: Records) -> Iterator[Row]:
+    """All published numbers of a paper, with its records; those of several figures once."""
+    paper = paper_named(name)
+    quick, whole = published_lines(paper, quick=True), published_lines(paper, quick=False)
+    once: dict[object, Key] = {}
+    for key, (line, _) in (whole | quick).items():
+        same = line.own, line.base, line.alone, line.among, key.measure
+        if same not in once or (key in records and once[same] not in records):
+            once[same] = key
+    for key in once.values():
+        own = records.get(key)
+        first, second = (quick, whole) if own is not None and own.is_quick else (whole, quick)
+        line, figure = (second | first)[key]
+        assert line.published is not None
+        yield Row(
+            key=key,
+            line=line,
+            published=line.published,
+            figure=figure,
+            why=paper.rows.why(key),
+            is_other=paper.rows.is_other(key),
+            constructed=paper.rows.constructed_by(key),
+            recorded=own,
+        )
+
+
+# The page ----------------------------------------------------------------------------------------
+_RULE = """\
+# Published numbers, and ours
+
+    railyard reproduce PAPER [FIGURE]... --json numbers.json
+    railyard validation docs/validation --add numbers.json --output docs/validation.md
+
+The first command runs experiments of a paper; the second takes their numbers into the records of
+that folder and makes this page of them. A row is every number, range or direction that a paper's
+text, tables or figures give for an experiment, once, in one reading of the paper; where another
+reading is as possible, it has a row under "Other readings", which does not count. Ours are means
+over seeds with 95 % confidence intervals, of differences seed by seed.
+
+- **reproduced**: the interval excludes no effect, and the mean is within a quarter of the published
+  number or range, or the interval contains some of it
+- **direction**: the interval excludes no effect, on the paper's side: by another amount, or the
+  paper has none
+- **undecided**: the interval contains both no effect and what is near the published number, or
+  there is a single seed
+- **not reproduced**: the interval excludes what is within a quarter of the published number
+- **by construction**: true whatever the simulation does; why stands beside it
+"""
+
+
+def page(folder: Path) -> str:
+    """The page, in Markdown, from the records of a folder.  Raises ``UsageError``."""
+    every = {name: list(rows(name, load(folder / f"{name}.json"))) for name in PAPERS}
+    known = [row.recorded for found in every.values() for row in found if row.recorded]
+    made = dict.fromkeys((each.command, each.code) for each in known)
+    numbers = {each: number for number, each in enumerate(made, 1)}
+    counts = {name: Counter(_counted(found)) for name, found in every.items()}
+    text = [
+        *(_RULE, "", *_table("paper", "rows", *VERDICTS)),
+        *(_count_row(name, counts[name]) for name in PAPERS),
+        _count_row("**all**", sum(counts.values(), Counter())),
+        *("", *(f"- **{name}**: {paper_named(name).rows.summary}" for name in PAPERS)),
+        *("", "Chosen with published numbers in view:", ""),
+        *(f"- {name}: {words}" for name in PAPERS for words in paper_named(name).rows.chosen),
+    ]
+    for name, found in every.items():
+        for heading, is_other in ((paper_named(name).title, False), ("Other readings", True)):
+            some = [row for row in found if row.is_other == is_other]
+            text += ["", f"{'###' if is_other else '##'} {heading}"] if some else []
+            text += _figures(some, numbers)
+    text += ["", "## Made by", ""]
+    text += [f"{number}. `{command}`, {code}" for (command, code), number in numbers.items()]
+    text += ["", "Not run by `railyard reproduce`:", ""]
+    text += [*_table("paper", "", "published", "instead"), *_elsewhere()]
+    return "\n".join(text) + "\n"
+
+
+def _counted(found: Iterable[Row]) -> list[str]:
+    return [row.verdict for row in found if not row.is_other]
+
+
+def _count_row(name: str, counts: Counter[str]) -> str:
+    cells = [name, counts.total(), *(counts[each] for each in VERDICTS)]
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _elsewhere() -> Iterator[str]:
+    for name in PAPERS:
+        for each in paper_named(name).elsewhere:
+            yield f"| {name} | {each.what} | {each.published} | {each.by} |"
+
+
+def _table(*heads: str) -> list[str]:
+    return [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
+
+
+def _figures(found: Sequence[Row], numbers: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """A table for each figure; what is not recorded is only counted."""
+    for _, some in groupby(found, key=lambda row: row.key.figure):
+        of_one = list(some)
+        known = [_cells(row, numbers) for row in of_one if row.verdict != "not recorded"]
+        others = len(of_one) - len(known)
+        figure = of_one[0].figure
+        yield from ("", f"{figure.where}: {figure.title}")
+        if others:
+            yield f"({others} of {len(of_one)} not recorded)"
+        if known:
+            yield from ("", *_table("", "published", "ours", "runs", "verdict"))
+            yield from (f"| {' | '.join(cells)} |" for cells in known)
+
+
+def _cells(row: Row, numbers: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
+    line, own = row.line, row.recorded
+    assert own is not None
+    assert own.mean is not None
+    about = ", ".join(word for word in (line.case, f"`{line.subject}`", line.measure.words) if word)
+    ours = mean_words(own.mean, own.ci95_half_width)
+    size = ", ".join(filter(None, (row.figure.size, own.coarse))) or "the paper's size"
+    runs = f"{size}; seeds {own.seeds}; by {numbers[own.command, own.code]}"
+    why = row.constructed or ("" if row.verdict == "reproduced" else row.why)
+    words = f"**{row.verdict}**{why and f': {why}'}"
+    return about, published_words(row.published, line.measure.unit), ours, runs, words
