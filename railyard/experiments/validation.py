@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +89,7 @@ VERDICTS = (
 
 
 def verdict(published: Published, ours: Estimate, *, has_direction: bool) -> str:
-    """Whether a mean with its interval shows what a paper says; see ``_RULE``.
+    """Whether a mean with its interval shows what a paper says; see ``tables/validation.md``.
 
     ``has_direction``: whether it is by how much less something is than a baseline's.
     """
@@ -207,29 +206,6 @@ def rows(name: str, records: Records) -> Iterator[Row]:
 
 
 # The page ----------------------------------------------------------------------------------------
-_RULE = """\
-# Published numbers, and ours
-
-    railyard reproduce PAPER [FIGURE]... --json numbers.json
-    railyard validation docs/validation --add numbers.json --output docs/validation.md
-
-The first command runs experiments of a paper; the second takes their numbers into the records of
-that folder and makes this page of them. A row is every number, range or direction that a paper's
-text, tables or figures give for an experiment, once, in one reading of the paper; where another
-reading is as possible, it has a row under "Other readings", which does not count. Ours are means
-over seeds with 95 % confidence intervals, of differences seed by seed.
-
-- **reproduced**: the interval excludes no effect, and the mean is within a quarter of the published
-  number or range, or the interval contains some of it
-- **direction**: the interval excludes no effect, on the paper's side: by another amount, or the
-  paper has none
-- **undecided**: the interval contains both no effect and what is near the published number, or
-  there is a single seed
-- **not reproduced**: the interval excludes what is within a quarter of the published number
-- **by construction**: true whatever the simulation does; why stands beside it
-"""
-
-
 def page(folder: Path) -> str:
     """The page, in Markdown, from the records of a folder.  Raises ``UsageError``."""
     every = {name: list(rows(name, load(folder / f"{name}.json"))) for name in PAPERS}
@@ -238,7 +214,8 @@ def page(folder: Path) -> str:
     numbers = {each: number for number, each in enumerate(made, 1)}
     counts = {name: Counter(_counted(found)) for name, found in every.items()}
     text = [
-        *(_RULE, "", *_table("paper", "rows", *VERDICTS)),
+        (Path(__file__).parent / "tables" / "validation.md").read_text(),
+        *(_table("paper", "rows", *VERDICTS)),
         *(_count_row(name, counts[name]) for name in PAPERS),
         _count_row("**all**", sum(counts.values(), Counter())),
         *("", *(f"- **{name}**: {paper_named(name).rows.summary}" for name in PAPERS)),
@@ -249,7 +226,7 @@ def page(folder: Path) -> str:
         for heading, is_other in ((paper_named(name).title, False), ("Other readings", True)):
             some = [row for row in found if row.is_other == is_other]
             text += ["", f"{'###' if is_other else '##'} {heading}"] if some else []
-            text += _figures(some, numbers)
+            text += _table_of(some, numbers)
     text += ["", "## Made by", ""]
     text += [f"{number}. `{command}`, {code}" for (command, code), number in numbers.items()]
     text += ["", "Not run by `railyard reproduce`:", ""]
@@ -276,19 +253,15 @@ def _table(*heads: str) -> list[str]:
     return [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
 
 
-def _figures(found: Sequence[Row], numbers: Mapping[tuple[str, str], int]) -> Iterator[str]:
-    """A table for each figure; what is not recorded is only counted."""
-    for _, some in groupby(found, key=lambda row: row.key.figure):
-        of_one = list(some)
-        known = [_cells(row, numbers) for row in of_one if row.verdict != "not recorded"]
-        others = len(of_one) - len(known)
-        figure = of_one[0].figure
-        yield from ("", f"{figure.where}: {figure.title}")
-        if others:
-            yield f"({others} of {len(of_one)} not recorded)"
-        if known:
-            yield from ("", *_table("", "published", "ours", "runs", "verdict"))
-            yield from (f"| {' | '.join(cells)} |" for cells in known)
+def _table_of(found: Sequence[Row], numbers: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """The rows that are recorded, and how many are not."""
+    known = [_cells(row, numbers) for row in found if row.verdict != "not recorded"]
+    if known:
+        yield from ("", *_table("", "published", "ours", "runs", "verdict"))
+        yield from (f"| {' | '.join(cells)} |" for cells in known)
+    missing = Counter(row.figure.where for row in found if row.verdict == "not recorded")
+    if missing:
+        yield from ("", f"Not recorded: {'; '.join(f'{k} ({n})' for k, n in missing.items())}.")
 
 
 def _cells(row: Row, numbers: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
@@ -301,4 +274,5 @@ def _cells(row: Row, numbers: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
     runs = f"{size}; seeds {own.seeds}; by {numbers[own.command, own.code]}"
     why = row.constructed or ("" if row.verdict == "reproduced" else row.why)
     words = f"**{row.verdict}**{why and f': {why}'}"
+    about = f"{row.figure.where}: {about}"
     return about, published_words(row.published, line.measure.unit), ours, runs, words
