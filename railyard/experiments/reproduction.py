@@ -143,6 +143,7 @@ class Value:
     """The number of a line."""
 
     line: Line
+    by_seed: list[float | None]  #: in their order; None = that run does not have it
     ours: Estimate | None  #: None: some run does not have it
     own: float | None  #: the mean of the quantity behind it
     base: float | None  #: and the baseline's
@@ -166,6 +167,7 @@ class Value:
             "coarse": line.own.coarse,
             "mean": None if ours is None else ours.mean,
             "ci95_half_width": None if ours is None else ours.half_width,
+            "by_seed": self.by_seed,
             "own": self.own,
             "base": self.base,
             "published": known and {"least": finite(known.least), "most": finite(known.most)},
@@ -198,6 +200,7 @@ def _value(line: Line, found: Mapping[Setup, Sequence[Summary]]) -> Value:
     known = [number for number in numbers if number is not None]
     return Value(
         line=line,
+        by_seed=numbers,
         ours=estimate(known) if known and len(known) == len(numbers) else None,
         own=_mean(line.measure.quantity, own),
         base=None if based is None else _mean(line.measure.quantity, based),

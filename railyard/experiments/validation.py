@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from railyard.cluster.errors import UsageError
+from railyard.cluster.errors import RailyardError, UsageError
 from railyard.experiments.contenders import Estimate
 from railyard.experiments.figures import Figure, Line, Published
 from railyard.experiments.papers import PAPERS, Key, Paper
 from railyard.experiments.papers import paper as paper_named
-from railyard.experiments.reproduction import mean_words, published_words
+from railyard.experiments.reproduction import carry_out, mean_words, published_words, values
 from railyard.runs.folder import write_json
+from railyard.runs.requests import Workers
 
 #: The share of a published number by which a mean may be off it and have reproduced it.
 NEAR = 0.25
@@ -39,6 +41,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     measure: str
     mean: float | None  #: over seeds; None = some run does not have it
     ci95_half_width: float | None  #: None from a single seed
+    by_seed: list[float | None] = []  #: the numbers themselves
     coarse: str  #: how its runs are coarser; "" = exact
     seeds: str  #: "11-20"
     command: str
@@ -140,6 +143,7 @@ def recorded(numbers: dict[str, Any], wanted: Iterable[Key]) -> dict[Key, Record
             **key._asdict(),
             mean=line["mean"],
             ci95_half_width=line["ci95_half_width"],
+            by_seed=line["by_seed"],
             coarse=line["coarse"],
             seeds=figure.get("seed_range", numbers["seed_range"]),
             command=numbers["command"],
@@ -203,6 +207,57 @@ def rows(name: str, records: Records) -> Iterator[Row]:
             constructed=paper.rows.constructed_by(key),
             recorded=own,
         )
+
+
+# Do records come out again? -----------------------------------------------------------------------
+class NotAsRecorded(RailyardError):
+    """A recorded number is another one now."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A recorded number of one seed, and what that run gives now."""
+
+    row: Row
+    seed: int
+    recorded: float | None
+    now: float | None
+
+    @property
+    def holds(self) -> bool:
+        if self.recorded is None or self.now is None:
+            return self.recorded is self.now
+        return math.isclose(self.recorded, self.now, rel_tol=1e-9, abs_tol=1e-9)
+
+    def __str__(self) -> str:
+        line, own = self.row.line, self.row.recorded
+        assert own is not None
+        number = (
+            f"{self.now} as recorded" if self.holds else f"{self.now}, recorded {self.recorded}"
+        )
+        words = f"{self.row.figure.where}, {line.case}, {line.subject}, {line.measure.words}"
+        return f"{words}, seed {self.seed}: {number} at {own.code}"
+
+
+def checked(folder: Path, drawn_by: str, count: int, on: Workers | None = None) -> Iterator[Check]:
+    """Make recorded numbers again, each of one seed: so many, drawn by a word.
+
+    Raises ``UsageError`` if there are none.
+    """
+    found = (row for name in PAPERS for row in rows(name, load(folder / f"{name}.json")))
+    known = [(row, row.recorded, at) for row in found if row.recorded for at in _places(row)]
+    if not known:
+        raise UsageError(f"{folder}: no record has its numbers by seed: need railyard reproduce")
+    for row, own, at in random.Random(drawn_by).sample(known, min(count, len(known))):
+        seed = int(own.seeds.partition("-")[0]) + at
+        figure = replace(row.figure, lines=(row.line,))
+        runs = carry_out({setup: [seed] for setup in figure.setups()}, on)
+        [value] = values(figure, runs)
+        yield Check(row=row, seed=seed, recorded=own.by_seed[at], now=value.by_seed[0])
+
+
+def _places(row: Row) -> range:
+    return range(len(row.recorded.by_seed) if row.recorded else 0)
 
 
 # The page ----------------------------------------------------------------------------------------

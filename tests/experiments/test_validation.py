@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from railyard.cluster.errors import UsageError
+from railyard.experiments import validation
 from railyard.experiments.contenders import Estimate
 from railyard.experiments.figures import BETTER, WORSE, Known, published
-from railyard.experiments.papers import PAPERS, Key, paper
+from railyard.experiments.papers import PAPERS, Key, Paper, paper
+from railyard.experiments.reproduction import as_json, carry_out, values
 from railyard.experiments.validation import (
     VERDICTS,
     Row,
+    checked,
     load,
     published_lines,
     record,
@@ -30,7 +34,7 @@ MAKESPAN = Key("fig6", "W1", "corral", "makespan")
 def numbers(mean: float = 28.0, half_width: float | None = 3.0, **changed) -> dict:
     """What ``railyard reproduce corral fig6 --json`` writes, as far as it matters."""
     line = {"case": "W1", "subject": "corral", "measure": "makespan", "coarse": "12 tasks in 1"}
-    line |= {"mean": mean, "ci95_half_width": half_width}
+    line |= {"mean": mean, "ci95_half_width": half_width, "by_seed": [mean] * 7}
     other = line | {"subject": "local-shuffle"}
     made = {"command": "railyard reproduce corral fig6", "code": "abc1234", "seed_range": "4-10"}
     return {"paper": "corral", "figures": {"fig6": {"lines": [other, line]}}} | made | changed
@@ -173,3 +177,52 @@ def test_a_number_is_found_by_its_words(name: str, quick: bool):
     for figure in paper(name).figures(quick).values():
         words = [(line.case, line.subject, line.measure.title) for line in figure.lines]
         assert len(set(words)) == len(words)
+
+
+TINY = """
+title = "A paper"
+[setup.jobs]
+workload = "mix,jobs=3"
+topology = "tetrium-8"
+[figure.fig1]
+title = "makespans"
+where = "Fig. 1"
+[[figure.fig1.lines]]
+case = "three jobs"
+setup = "jobs"
+base = "fair"
+of = ["delay"]
+measures = { "less makespan" = 10 }
+"""
+
+
+def test_recorded_numbers_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    tiny = msgspec.toml.decode(TINY, type=Paper)
+    monkeypatch.setattr(validation, "PAPERS", ("tiny",))
+    monkeypatch.setattr(validation, "paper_named", lambda _: tiny)
+    with pytest.raises(UsageError, match="no record has its numbers by seed"):
+        list(checked(tmp_path, "abc", 1))
+    [row] = rows("tiny", {})
+    runs = carry_out({setup: [11, 12] for setup in row.figure.setups()})
+    found = as_json(row.figure, values(row.figure, runs), "11-12")
+    made = {"command": "railyard reproduce tiny", "code": "abc1234", "seed_range": "11-12"}
+    records = recorded({"paper": "tiny", "figures": {"fig1": found}} | made, [row.key])
+    save(records, tmp_path / "tiny.json")
+    assert [each.holds for each in checked(tmp_path, "abc", 1)] == [True]
+    both = list(checked(tmp_path, "abc", 9))
+    assert sorted(each.seed for each in both) == [11, 12]
+    assert all(each.holds for each in both)
+    [before] = records.values()
+    wrong = [before.by_seed[0], 3.0]
+    save({row.key: msgspec.structs.replace(before, by_seed=wrong)}, tmp_path / "tiny.json")
+    [one] = [each for each in checked(tmp_path, "abc", 9) if not each.holds]
+    assert one.seed == 12
+    assert "seed 12: " in str(one)
+    assert "recorded 3.0 at abc1234" in str(one)
+
+
+def test_a_check_makes_no_page(railyard: CommandLine, tmp_path: Path):
+    words = ("--check", 1, "--output", tmp_path / "page.md")
+    made = railyard.call("validation", tmp_path, *words)
+    assert made.returncode == 2
+    assert "--check makes no page: need it without --output" in made.stderr

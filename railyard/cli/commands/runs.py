@@ -32,7 +32,7 @@ from railyard.cluster.units import (
 )
 from railyard.gateway.address import LOOPBACK, gateway_lines, listen
 from railyard.runs.figures import require_trusted
-from railyard.runs.folder import say_written, write_json, write_text
+from railyard.runs.folder import code_state, say_written, write_json, write_text
 from railyard.runs.home import current_folder, daemons_of
 from railyard.runs.requests import (
     CLUSTER,
@@ -496,15 +496,34 @@ def reproduce(request: ReproduceRequest) -> None:
 @click.option(
     "--output", metavar="FILE", callback=writable_file, help="Write the page to this file."
 )
-def validation(folder: Path, added: tuple[Path, ...], output: Path | None) -> None:
+@click.option(
+    "--check",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Instead make N recorded numbers again, drawn by the commit's hash; exit status 1 if one"
+    " is another.",
+)
+def validation(
+    folder: Path, added: tuple[Path, ...], output: Path | None, check: int | None
+) -> None:
     """Print published numbers beside those that DIR has of ours, with verdicts.
 
     DIR has a file of records for each paper, which --add brings up to date.
     """
-    from railyard.experiments.validation import page, record
+    from railyard.experiments.validation import NotAsRecorded, checked, page, record
 
     for file in added:
         record(file, folder)
+    if check is not None:
+        if output is not None:
+            raise UsageError("--check makes no page: need it without --output")
+        wrong = 0
+        for each in checked(folder, code_state(), check):
+            wrong += not each.holds
+            click.echo(str(each))
+        if wrong:
+            raise NotAsRecorded(f"{wrong} of these are not as recorded")
+        return
     text = page(folder)
     if output is None:
         click.echo(text, nl=False)
