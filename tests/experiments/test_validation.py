@@ -182,13 +182,14 @@ def test_a_number_is_found_by_its_words(name: str, quick: bool):
 TINY = """
 title = "A paper"
 [setup.jobs]
-workload = "mix,jobs=3"
+workload = "tetrium-bigdata,jobs=2"
 topology = "tetrium-8"
 [figure.fig1]
 title = "makespans"
 where = "Fig. 1"
+scaled = ["nothing is"]
 [[figure.fig1.lines]]
-case = "three jobs"
+case = "two jobs"
 setup = "jobs"
 base = "fair"
 of = ["delay"]
