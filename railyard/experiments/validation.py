@@ -74,6 +74,10 @@ class Row:
     recorded: Recorded | None
 
     @property
+    def where(self) -> str:
+        return self.figure.where.partition(",")[0]
+
+    @property
     def verdict(self) -> str:
         """What the record shows: one of ``VERDICTS``."""
         if self.recorded is None or self.recorded.mean is None:
@@ -312,9 +316,9 @@ def _table_of(found: Sequence[Row], numbers: Mapping[tuple[str, str], int]) -> I
     """The rows that are recorded, and how many are not."""
     known = [_cells(row, numbers) for row in found if row.verdict != "not recorded"]
     if known:
-        yield from ("", *_table("", "published", "ours", "runs", "verdict"))
+        yield from ("", *_table("", "published", "ours", "size; seeds; by", "verdict"))
         yield from (f"| {' | '.join(cells)} |" for cells in known)
-    missing = Counter(row.figure.where for row in found if row.verdict == "not recorded")
+    missing = Counter(row.where for row in found if row.verdict == "not recorded")
     if missing:
         yield from ("", f"Not recorded: {'; '.join(f'{k} ({n})' for k, n in missing.items())}.")
 
@@ -326,8 +330,8 @@ def _cells(row: Row, numbers: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
     about = ", ".join(word for word in (line.case, f"`{line.subject}`", line.measure.words) if word)
     ours = mean_words(own.mean, own.ci95_half_width)
     size = ", ".join(filter(None, (row.figure.size, own.coarse))) or "the paper's size"
-    runs = f"{size}; seeds {own.seeds}; by {numbers[own.command, own.code]}"
+    runs = f"{size}; {own.seeds}; {numbers[own.command, own.code]}"
     why = row.constructed or ("" if row.verdict == "reproduced" else row.why)
     words = f"**{row.verdict}**{why and f': {why}'}"
-    about = f"{row.figure.where}: {about}"
+    about = f"{row.where}: {about}"
     return about, published_words(row.published, line.measure.unit), ours, runs, words
