@@ -24,7 +24,6 @@ from railyard.experiments.papers import PAPERS, Key, Paper
 from railyard.experiments.papers import paper as paper_named
 from railyard.experiments.reproduction import carry_out, mean_words, published_words, values
 from railyard.runs.folder import write_json
-from railyard.runs.requests import Workers
 
 #: The share of a published number by which a mean may be off it and have reproduced it.
 NEAR = 0.25
@@ -193,7 +192,7 @@ def rows(name: str, records: Records) -> Iterator[Row]:
     quick, whole = published_lines(paper, quick=True), published_lines(paper, quick=False)
     once: dict[object, Key] = {}
     for key, (line, _) in (whole | quick).items():
-        same = line.own, line.base, line.alone, line.among, key.measure
+        same = line.own, line.base, line.alone, line.among, key.measure, line.published
         if same not in once or (key in records and once[same] not in records):
             once[same] = key
     for key in once.values():
@@ -243,7 +242,7 @@ class Check:
         return f"{words}, seed {self.seed}: {number} at {own.code}"
 
 
-def checked(folder: Path, drawn_by: str, count: int, on: Workers | None = None) -> Iterator[Check]:
+def checked(folder: Path, drawn_by: str, count: int) -> Iterator[Check]:
     """Make recorded numbers again, each of one seed: so many, drawn by a word.
 
     Raises ``UsageError`` if there are none.
@@ -255,7 +254,7 @@ def checked(folder: Path, drawn_by: str, count: int, on: Workers | None = None) 
     for row, own, at in random.Random(drawn_by).sample(known, min(count, len(known))):
         seed = int(own.seeds.partition("-")[0]) + at
         figure = replace(row.figure, lines=(row.line,))
-        runs = carry_out({setup: [seed] for setup in figure.setups()}, on)
+        runs = carry_out({setup: [seed] for setup in figure.setups()})
         [value] = values(figure, runs)
         yield Check(row=row, seed=seed, recorded=own.by_seed[at], now=value.by_seed[0])
 

@@ -168,6 +168,9 @@ def test_a_number_that_two_figures_have_is_one_row():
     keys = [each.key for each in rows("tetrium", {})]
     assert Key("fig9", "waves", "tetrium", "JCT mean") in keys
     assert Key("fig10", "rho 1, waves", "tetrium", "JCT mean") not in keys
+    keys = [each.key for each in rows("corral", {})]  # a run with another published number is two
+    assert Key("fig8", "W1", "corral", "JCT mean") in keys
+    assert Key("fig13", "0 % not on time", "corral", "JCT mean") in keys
 
 
 @pytest.mark.parametrize("quick", [False, True], ids=["whole", "quick"])
