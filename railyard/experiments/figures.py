@@ -354,6 +354,11 @@ class Published:
     least: float
     most: float
 
+    @property
+    def is_number(self) -> bool:
+        """Whether it says how much, and not only which way."""
+        return math.isfinite(self.least + self.most)
+
     def off_by(self, value: float) -> float:
         """How far a value lies outside the range; 0 within it."""
         return max(0.0, value - self.most) - max(0.0, self.least - value)

@@ -18,8 +18,9 @@ from typing import Any
 import msgspec
 
 from railyard.cluster.errors import RailyardError, UsageError
+from railyard.cluster.topologyfile import split_changes
 from railyard.experiments.contenders import Estimate
-from railyard.experiments.figures import Figure, Line, Published
+from railyard.experiments.figures import Figure, Line, Published, Setup
 from railyard.experiments.papers import PAPERS, Key, Paper
 from railyard.experiments.papers import paper as paper_named
 from railyard.experiments.reproduction import carry_out, mean_words, published_words, values
@@ -50,6 +51,10 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def key(self) -> Key:
         return Key(self.figure, self.case, self.subject, self.measure)
 
+    def seed(self, at: int) -> int:
+        """That of a number in ``by_seed``."""
+        return int(self.seeds.partition("-")[0]) + at
+
     @property
     def is_quick(self) -> bool:
         return "--quick" in self.command.split()
@@ -70,6 +75,7 @@ class Row:
     why: str  #: why ours is another, if it is
     is_other: bool  #: whether it is another reading than the paper's row
     constructed: str  #: why it is true whatever the simulation does; "" = it is not
+    is_second_hand: bool  #: whether a scheduler of it is known from others' descriptions only
     recorded: Recorded | None
 
     @property
@@ -110,7 +116,7 @@ def verdict(published: Published, ours: Estimate, *, has_direction: bool) -> str
     if ours.low <= 0.0 <= ours.high:
         return "undecided" if may_be_near else "not reproduced"
     contains = ours.low <= most and least <= ours.high
-    if math.isfinite(least + most) and (contains or near.off_by(ours.mean) == 0.0):
+    if published.is_number and (contains or near.off_by(ours.mean) == 0.0):
         return "reproduced"
     same = has_direction and ours.mean * (least + most) > 0
     return "direction" if same else "not reproduced"
@@ -208,8 +214,13 @@ def rows(name: str, records: Records) -> Iterator[Row]:
             why=paper.rows.why(key),
             is_other=paper.rows.is_other(key),
             constructed=paper.rows.constructed_by(key),
+            is_second_hand=not _schedulers(line).isdisjoint(paper.rows.second_hand),
             recorded=own,
         )
+
+
+def _schedulers(line: Line) -> set[str]:
+    return {setup.pair.scheduler for setup in (line.own, line.base) if setup is not None}
 
 
 # Do records come out again? -----------------------------------------------------------------------
@@ -245,22 +256,32 @@ class Check:
 def checked(folder: Path, drawn_by: str, count: int) -> Iterator[Check]:
     """Make recorded numbers again, each of one seed: so many, drawn by a word.
 
-    Raises ``UsageError`` if there are none.
+    Those of traces that are not here are not drawn.  Raises ``UsageError`` if there are none.
     """
     found = (row for name in PAPERS for row in rows(name, load(folder / f"{name}.json")))
-    known = [(row, row.recorded, at) for row in found if row.recorded for at in _places(row)]
+    known = [(row, own, at) for row in found if (own := row.recorded) for at in _places(row)]
     if not known:
-        raise UsageError(f"{folder}: no record has its numbers by seed: need railyard reproduce")
-    for row, own, at in random.Random(drawn_by).sample(known, min(count, len(known))):
-        seed = int(own.seeds.partition("-")[0]) + at
-        figure = replace(row.figure, lines=(row.line,))
-        runs = carry_out({setup: [seed] for setup in figure.setups()})
-        [value] = values(figure, runs)
+        right = "railyard reproduce, and railyard workloads fetch for the traces"
+        raise UsageError(f"{folder}: no record has its numbers by seed: need {right}")
+    drawn = random.Random(drawn_by).sample(known, min(count, len(known)))
+    alone = [(replace(row.figure, lines=(row.line,)), own.seed(at)) for row, own, at in drawn]
+    pairs = dict.fromkeys((setup, seed) for figure, seed in alone for setup in figure.setups())
+    seeds: dict[Setup, list[int]] = {}
+    for setup, seed in pairs:
+        seeds.setdefault(setup, []).append(seed)
+    runs = carry_out(seeds)
+    for (row, own, at), (figure, seed) in zip(drawn, alone, strict=True):
+        of_seed = {each: [runs[each][seeds[each].index(seed)]] for each in figure.setups()}
+        [value] = values(figure, of_seed)
         yield Check(row=row, seed=seed, recorded=own.by_seed[at], now=value.by_seed[0])
 
 
 def _places(row: Row) -> range:
-    return range(len(row.recorded.by_seed) if row.recorded else 0)
+    """Where in a row's record are numbers that can be made again here."""
+    alone = replace(row.figure, lines=(row.line,))
+    files = [split_changes(setup.workload)[0].partition(":")[2] for setup in alone.setups()]
+    is_here = all(Path(file).exists() for file in files)  # no file: this folder
+    return range(len(row.recorded.by_seed) if row.recorded and is_here else 0)
 
 
 # The page ----------------------------------------------------------------------------------------
@@ -277,14 +298,16 @@ def page(folder: Path) -> str:
         *(_count_row(name, counts[name]) for name in PAPERS),
         _count_row("**all**", sum(counts.values(), Counter())),
         *("", *(f"- **{name}**: {paper_named(name).rows.summary}" for name in PAPERS)),
-        *("", "Chosen with published numbers in view:", ""),
-        *(f"- {name}: {words}" for name in PAPERS for words in paper_named(name).rows.chosen),
+        *("", *_directions(row for found in every.values() for row in found)),
     ]
     for name, found in every.items():
-        for heading, is_other in ((paper_named(name).title, False), ("Other readings", True)):
-            some = [row for row in found if row.is_other == is_other]
-            text += ["", f"{'###' if is_other else '##'} {heading}"] if some else []
-            text += _table_of(some, numbers)
+        said = paper_named(name).rows
+        text += ["", f"## {paper_named(name).title}"]
+        text += _list("Where Railyard departs from the paper", said.departures)
+        text += _list("Chosen with published numbers in view", said.chosen)
+        text += _table_of([row for row in found if not row.is_other], numbers)
+        if others := [row for row in found if row.is_other]:
+            text += ["", "### Other readings", *_table_of(others, numbers)]
     text += ["", "## Made by", ""]
     text += [f"{number}. `{command}`, {code}" for (command, code), number in numbers.items()]
     text += ["", "Not run by `railyard reproduce`:", ""]
@@ -294,6 +317,22 @@ def page(folder: Path) -> str:
 
 def _counted(found: Iterable[Row]) -> list[str]:
     return [row.verdict for row in found if not row.is_other]
+
+
+def _list(heading: str, items: Sequence[str]) -> list[str]:
+    return ["", f"{heading}:", "", *(f"- {item}" for item in items)] if items else []
+
+
+def _directions(found: Iterable[Row]) -> Iterator[str]:
+    """How far rows with a number, and rows that only say which way, hold."""
+    ways = [row for row in found if not row.is_other]
+    for words, good, some in (
+        ("a number or a range", "reproduced", [row for row in ways if row.published.is_number]),
+        ("only a direction", "direction", [row for row in ways if not row.published.is_number]),
+    ):
+        hold = sum(row.verdict == good for row in some)
+        share = 100 * hold / max(1, len(some))
+        yield f"{len(some)} rows have {words}: {hold} ({share:.0f} %) are **{good}**."
 
 
 def _count_row(name: str, counts: Counter[str]) -> str:
@@ -331,6 +370,7 @@ def _cells(row: Row, numbers: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
     size = ", ".join(filter(None, (row.figure.size, own.coarse))) or "the paper's size"
     runs = f"{size}; {own.seeds}; {numbers[own.command, own.code]}"
     why = row.constructed or ("" if row.verdict == "reproduced" else row.why)
+    why += (why and "; ") + "from second hand" if row.is_second_hand else ""
     words = f"**{row.verdict}**{why and f': {why}'}"
     about = f"{row.where}: {about}"
     return about, published_words(row.published, line.measure.unit), ours, runs, words

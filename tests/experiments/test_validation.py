@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import os
+import re
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -19,6 +23,7 @@ from railyard.experiments.validation import (
     Row,
     checked,
     load,
+    page,
     published_lines,
     record,
     recorded,
@@ -26,7 +31,7 @@ from railyard.experiments.validation import (
     save,
     verdict,
 )
-from tests.command_line import CommandLine
+from tests.command_line import ROOT, CommandLine
 
 MAKESPAN = Key("fig6", "W1", "corral", "makespan")
 
@@ -223,6 +228,71 @@ def test_recorded_numbers_are_made_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert one.seed == 12
     assert "seed 12: " in str(one)
     assert "recorded 3.0 at abc1234" in str(one)
+
+
+@pytest.mark.timeout(400)
+def test_some_of_the_project_s_records_come_out_again(
+    railyard: CommandLine, monkeypatch: pytest.MonkeyPatch
+):
+    if "RAILYARD_TRACES" not in os.environ:
+        monkeypatch.setenv("RAILYARD_TRACES", str(ROOT.parent / "shared" / "data"))
+    made = railyard.call("validation", ROOT / "docs" / "validation", "--check", 3)
+    assert made.returncode == 0, made.stdout + made.stderr
+    assert made.stdout.count(" as recorded at ") == 3
+
+
+def test_a_trace_that_is_not_here_is_not_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    tiny = msgspec.toml.decode(TINY.replace("tetrium-bigdata,", "swim:no-such.tsv,"), type=Paper)
+    monkeypatch.setattr(validation, "PAPERS", ("tiny",))
+    monkeypatch.setattr(validation, "paper_named", lambda _: tiny)
+    [row] = rows("tiny", {})
+    line = numbers()["figures"]["fig6"]["lines"][1] | row.key._asdict()
+    save(recorded(numbers(figures={"fig1": {"lines": [line]}}), [row.key]), tmp_path / "tiny.json")
+    with pytest.raises(UsageError, match="workloads fetch for the traces"):
+        list(checked(tmp_path, "abc", 1))
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_departures_are_said_on_the_paper_s_page_and_in_docstrings(name: str):
+    page = f"reproduce-{name}.md".replace("-corral", "")
+    text = " ".join((ROOT / "docs" / page).read_text().split())
+    departures = paper(name).rows.departures
+    assert departures
+    for departure in departures:
+        assert f"- {departure}" in text
+        tag = departure.split("`")[1]
+        assert any(tag in each for each in docstrings()), departure
+
+
+@cache
+def docstrings() -> list[str]:
+    """What is said in schedulers and workloads of modules, classes, functions and settings."""
+    found: list[str] = []
+    for folder in ("resourcemanager/schedulers", "jobs/workloads", "cluster"):
+        for file in (ROOT / folder).rglob("*.py"):
+            text = file.read_text()
+            found += re.findall(r"#: .*|.* #: .*", text)
+            kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+            found += [
+                ast.get_docstring(node) or ""
+                for node in ast.walk(ast.parse(text))
+                if isinstance(node, kinds)
+            ]
+    return found
+
+
+def test_a_row_says_that_its_baseline_is_from_second_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    tiny = msgspec.toml.decode(TINY + '[rows]\nsecond_hand = ["fair"]', type=Paper)
+    monkeypatch.setattr(validation, "PAPERS", ("tiny",))
+    monkeypatch.setattr(validation, "paper_named", lambda _: tiny)
+    [row] = rows("tiny", {})
+    line = numbers(30.0, 3.0)["figures"]["fig6"]["lines"][1] | row.key._asdict()
+    save(recorded(numbers(figures={"fig1": {"lines": [line]}}), [row.key]), tmp_path / "tiny.json")
+    text = page(tmp_path)
+    assert "**direction**: from second hand" in text
+    assert "1 rows have a number or a range: 0 (0 %) are **reproduced**." in text
 
 
 def test_a_check_makes_no_page(railyard: CommandLine, tmp_path: Path):
