@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +28,7 @@ from railyard.runs.config import grain_of
 from railyard.runs.workloads import simulators_workload
 
 MEASURES = measures_of()
-CO_SCHEDULER, JOINT = paper("co-scheduler"), paper("joint")
+CO_SCHEDULER, CORRAL, JOINT = paper("co-scheduler"), paper("corral"), paper("joint")
 SHADOW, TETRIUM = paper("shadow"), paper("tetrium")
 JOBS = Setup(workload="tetrium-bigdata,jobs=2", topology="tetrium-8", scheduler="fair")
 
@@ -136,6 +137,49 @@ def test_what_holds_around_a_block_holds_in_it_unless_it_says_else():
     assert (one.own.network, other.own.network) == ((("links.nic", "1Gbps"),), ())
     assert other.own.scheduler_options == (("delay.node_wait_s", "1"),)
     assert [line.case for line in made.figures(quick=False)["fig1"].lines] == ["y", "y, slow"]
+
+
+# Corral ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_number_of_corrals_paper_is_in_some_figure(quick: bool):
+    found = {
+        name: {
+            (line.published.least, line.published.most)
+            for line in figure.lines
+            if line.published and math.isfinite(line.published.most - line.published.least)
+        }
+        for name, figure in CORRAL.figures(quick).items()
+    }
+    assert found["fig6"] == {(10, 33)}
+    assert found["fig7"] == {(20, 90), (0, 20), (40, 40)}
+    assert found["fig8"] == {(30, 56), (26, 36), (0, 0)}
+    assert found["fig9"] == {(30, 36)}
+    assert found["fig10"] == {(18.5, 18.5), (21, 21)}
+    assert found["fig11"] == {(33, 33), (27, 27), (20, 20), (37, 37), (28, 28)}
+    assert found["fig12"] == {(10, 33), (26, 36), (50, 100), (60, 100)}
+    assert found["fig13"] == {(25, 35), (40, 40), (25, 40)}
+    assert found["fig14"] == {(46, 46), (45, 45)}
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_late_jobs_are_as_late_for_w1s_gaps_as_in_the_paper(quick: bool):
+    """4 min are 6.67 gaps (section 6.5)."""
+    figure = CORRAL.figures(quick)["fig13"]
+    late = [setup.workload for setup in figure.setups() if "late_by" in setup.workload]
+    assert late
+    for name, text in (text.split(",", 1) for text in late):
+        given = dict(pair.split("=") for pair in text.split(","))
+        jobs, window, late_by = (given[key].rstrip("s") for key in ("jobs", "window", "late_by"))
+        assert name == "corral-w1"
+        assert float(late_by) / (float(window) / int(jobs)) == pytest.approx(240 / 36, rel=0.01)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_simulated_jobs_come_at_the_papers_rate(quick: bool):
+    """200 jobs over 15 min (section 6.6)."""
+    for setup in CORRAL.figures(quick)["fig14"].setups():
+        given = dict(pair.split("=") for pair in setup.workload.split(",")[1:])
+        assert float(given["window"].rstrip("s")) / int(given["jobs"]) == 4.5
 
 
 # Co-scheduler ------------------------------------------------------------------------------------
