@@ -284,7 +284,7 @@ def test_an_unknown_case_runs_nothing(railyard):
     done = railyard.call("reproduce", "corral", "fig6", "--quick", "--case", "W4")
     assert done.returncode == 2
     assert 'unknown case "W4"' in done.stderr
-    assert "There are: W1, W2, W3" in done.stderr
+    assert "There are: W1, W1 against local-shuffle, W1 against shufflewatcher, W2, " in done.stderr
 
 
 def test_a_tiny_experiment(tmp_path):
