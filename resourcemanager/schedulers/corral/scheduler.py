@@ -7,7 +7,8 @@ of all jobs at once or of each as it comes, and made anew as estimates change.  
 (section 4) is ``planner``, its response functions (4.3) are ``latency``; where tasks of planned
 jobs may run (3.1, 5) is ``shared.rackbound``.
 ``corral-fair`` is Corral as Co-scheduler's paper has it: "equivalent to Fair when there are not any
-recurring jobs", and with Sunflow; without queues, so that "corral.guaranteed" says nothing.
+recurring jobs", and with Sunflow; without queues, so that "corral.guaranteed" says nothing.  Its
+reduces overlap with maps as Yarn's do, and it plans for the mean, as jobs come online there.
 ``local-shuffle`` (section 6.1 c) is Corral's plan and tasks with HDFS's data.
 
 Left open there, chosen here:
@@ -233,5 +234,6 @@ RECIPES = (
         order=CorralFair,
         tasks=CorralFair,
         flow_scheduler="sunflow",
+        settings={"corral.reduce_share": 0.5, "corral.scenario": "online"},
     ),
 )
