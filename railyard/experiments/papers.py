@@ -57,6 +57,7 @@ class Sites(_Table, frozen=True):
     merged: float  #: slots that become one; each site has one at least
     slots_zipf: str = ""  #: the exponent of the sites' shares; "" = the topology's slots
     links_zipf: str = ""  #: of their shares of all uplinks, both up and down; "" = its links
+    links_apart: str = ""  #: "yes": its links are dealt to the sites in random order
 
     def slots(self, topology: str, values: Values) -> dict[str, str]:
         racks, exponent = topology_named(topology).rack_list(), self.slots_zipf.format_map(values)
@@ -70,6 +71,13 @@ class Sites(_Table, frozen=True):
 
     def links(self, topology: str, values: Values) -> dict[str, str]:
         racks, exponent = topology_named(topology).rack_list(), self.links_zipf.format_map(values)
+        if self.links_apart.format_map(values):
+            dealt = random.Random("links apart").sample(racks, len(racks))
+            return {
+                f"rack.{rack.id}.{way}": f"{getattr(other, f'{way}_bytes_per_s'):.0f}B/s"
+                for rack, other in zip(racks, dealt, strict=True)
+                for way in ("uplink", "downlink")
+            }
         if not exponent:
             return {}
         total = sum(rack.uplink_bytes_per_s for rack in racks)

@@ -1,12 +1,12 @@
 """In-Place: maps at the sites that hold their input, fair shares for jobs; Tetrium's baseline.
 
-Source: Hung et al., EuroSys 2018, section 6.1: what Spark does, stage by stage, with delay
-scheduling within a job.  Their maps never leave the site of their input: "In-Place does save some
-WAN usage by not transferring any data in map-stage" (6.3.3; footnote 6: it "processed all input
-data locally in map-stage").  So a job lets slots elsewhere pass for good here.
+Source: Hung et al., EuroSys 2018, section 6.1: Spark "that runs tasks locally along with their
+input data (site-locality)", stage by stage.  It also names delay scheduling within a job, but maps
+never leave the site of their input: "In-Place does save some WAN usage by not transferring any data
+in map-stage" (6.3.3, footnote 6).  So a job lets slots elsewhere pass for good here.
 Left open there, chosen here: a map whose sites have no slots left, or none that the job may use,
 runs at any other one.  ``in-place:delay`` gives up waiting as delay scheduling does, after
-``delay.node_wait_s`` and ``delay.rack_wait_s``: free slots take work from others, unlike theirs.
+``delay.node_wait_s`` and ``delay.rack_wait_s``: the other reading.
 """
 
 from __future__ import annotations

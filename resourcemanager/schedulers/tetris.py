@@ -10,10 +10,11 @@ Left open there, chosen here:
 
 * The resources of a site are slots, uplink and downlink, these as observed (``ClusterView.links``).
   All are shares of what the site has; of links what running tasks don't demand is available.
-* A task demands one slot, and of links what it would use on average if it ran alone: its bytes from
-  other sites, through the narrowest link on their way, over the time of that and of computing, as
-  that was estimated when its stage began.  This is held from its launch to its end, used or not.
-  So each task fits somewhere.
+* A task demands one slot, and of links what it would use on average if it ran alone [summaries of
+  that paper have its peak, by which reduces would run one by one]: its bytes from other sites,
+  through the narrowest link on their way, over the time of that and of computing, as that was
+  estimated when its stage began.  This is held from its launch to its end, used or not.  So each
+  task fits somewhere.
 * What a task reads at its own site counts as if from a device that is never busy; a task's penalty
   is in proportion to what it reads from others.
 * Work left is slots x seconds of the tasks that are not done; it weighs as much as the alignment,

@@ -6,9 +6,12 @@ downlink; computing goes in waves, T_compute = K max a_x / S_x with K = (seconds
 (number of tasks).  Here are the two problems, plans in whole tasks, and new assignments that change
 a few sites only (4.2); ``general`` and ``exact`` solve the problems.
 
-* No stage computes for less than one task takes: parts of waves count above one wave only.  [The
-  paper's programs count them below, too, "with a sufficiently large number of tasks"; a stage of
-  few tasks would pay for transfers that spread it over more slots than it has tasks.]
+* No stage computes for less than one task takes (``task_s``): parts of waves count above one wave
+  only.  [The paper's programs count them below, too, "with a sufficiently large number of tasks"; a
+  stage of few tasks would pay for transfers that spread it over more slots than it has tasks.]
+* Plans are rounded so that the stage is shortest in whole tasks and waves (``better_tasks``).  [The
+  paper only says that it rounds; by the largest remainders a whole task may pass a slow link where
+  a small part of one was planned.]
 * Maps: a site sends what it holds beyond its share, or fetches what it has too little.  The paper's
   m_xy (share of the tasks with data at x that run at y) come to the same: only the sums over y and
   over x count, and what a site both sent and fetched could as well have stayed.
@@ -53,6 +56,8 @@ class Plan:
     compute_s: float  #: T_map or T_red
     #: False if the budget can't be kept, as sites without slots hold data: then it is the least
     in_budget: bool = True
+    bounds: Bounds | None = None  #: of the shares, of a reverse plan
+    tasks: Numbers | None = None  #: the shares in whole tasks [sites], once they are rounded
 
     @property
     def time_s(self) -> float:
@@ -131,6 +136,62 @@ def whole_tasks(shares: Floats, tasks: int) -> Numbers:
         remainders = np.where(shares > 0, np.maximum(exact - whole, 0.0), -1.0)
         whole[np.argsort(-remainders, kind="stable")[:missing]] += 1
     return whole
+
+
+def links_s(shares: Floats, stage: Stage, sites: Sites, *, maps: bool) -> tuple[Floats, Floats]:
+    """Bytes that leave each site, and seconds of its links, for these shares; all [sites]."""
+    if maps:
+        missing = shares * stage.size_bytes - stage.held_bytes
+        sent, fetched = np.maximum(-missing, 0.0), np.maximum(missing, 0.0)
+    else:
+        sent = stage.held_bytes * (1.0 - shares)
+        fetched = shares * (stage.size_bytes - stage.held_bytes)
+    up_s, down_s = time_s(sent, sites.up_bytes_per_s), time_s(fetched, sites.down_bytes_per_s)
+    return sent, np.maximum(up_s, down_s)
+
+
+def better_tasks(
+    tasks: Numbers, stage: Stage, sites: Sites, bounds: Bounds | None, *, maps: bool
+) -> Numbers:
+    """Move single tasks as long as the stage gets shorter by it, in whole tasks and waves [sites].
+
+    More than the budget's bytes, or the ``bounds`` of shares, is for no move.
+    """
+    count, tasks = int(tasks.sum()), tasks.copy()
+    while True:
+        (sent, link_s, wave_s), less, more = (
+            (*links_s(some / count, stage, sites, maps=maps), _waves_s(some, count, stage, sites))
+            for some in (tasks, np.maximum(tasks - 1, 0), tasks + 1)
+        )
+        after_s = _after(link_s, less[1], more[1]) + _after(wave_s, less[2], more[2])
+        after_bytes = sent.sum() + np.add.outer(less[0] - sent, more[0] - sent)
+        after_s[after_bytes > max(stage.budget_bytes, sent.sum()) * (1 + _WHOLE)] = np.inf
+        after_s[tasks == 0] = np.inf
+        if bounds is not None:
+            after_s[tasks <= np.floor(bounds.least * count)] = np.inf
+            after_s[:, tasks >= np.ceil(bounds.most * count)] = np.inf
+        np.fill_diagonal(after_s, np.inf)
+        source, target = np.unravel_index(int(after_s.argmin()), after_s.shape)
+        if not after_s[source, target] < (link_s.max() + wave_s.max()) * (1 - _WHOLE):
+            return tasks
+        tasks[source] -= 1
+        tasks[target] += 1
+
+
+def _waves_s(tasks: Numbers, count: int, stage: Stage, sites: Sites) -> Floats:
+    """Seconds of each site's waves, for these of ``count`` tasks [sites]."""
+    nowhere = np.where((sites.slots <= 0) & (tasks > 0), np.inf, 0.0)
+    return np.ceil(divided(tasks.astype(float), sites.slots)) * (stage.work_s / count) + nowhere
+
+
+def _after(now_s: Floats, less_s: Floats, more_s: Floats) -> Floats:
+    """The largest time of all sites, if one has a task less and another one more [one, other]."""
+    found = np.maximum.outer(less_s, more_s)
+    others: Floats = np.zeros_like(found)
+    for site in np.argsort(now_s)[-3:]:  # the last one is the largest of all but in its own row
+        apart = np.arange(len(now_s)) != site
+        others[np.ix_(apart, apart)] = now_s[site]
+    return np.maximum(found, others)
 
 
 def tasks_between(held: Numbers, placed: Numbers) -> Numbers:

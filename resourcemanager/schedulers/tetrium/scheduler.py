@@ -6,14 +6,15 @@ Source: Hung et al., "Wide-Area Analytics with Multiple Resources", EuroSys 2018
 
 Left open there, chosen here:
 
-* A stage is planned with all slots of the sites, and as many of its tasks start as slots are free:
-  planned with the free ones only (``slots`` = "free", to the letter), nearly every plan is made for
+* A stage is planned with all slots of the sites (Table 1), and as many of its tasks start as slots
+  are free.  With section 5 it would be planned with those that are free once they were collected
+  for a task's time: ``slots`` = "free" and ``batch`` = 1; with fewer, nearly every plan is made for
   a few sites where a slot happens to be free, and data leaves all others.  The assignment that a
-  loss of capacity leads to holds for what is left of the stage.
+  loss of capacity leads to (``k_sites``) holds for what is left of the stage.
 * T of a job is that of its open stages together.
-* In 4.4, S* are all slots, and what a job holds counts.  Of the few that one instance has to give,
-  parts of less than a slot are all that there is: epsilon would change nothing.  Jobs that lack
-  some go first, so that what they leave goes to the others.
+* In 4.4 (``epsilon``), S* are all slots, and what a job holds counts.  Of the few that one instance
+  has to give, parts of less than a slot are all that there is: epsilon would change nothing.  Jobs
+  that lack some go first, so that what they leave goes to the others.
 """
 
 from __future__ import annotations

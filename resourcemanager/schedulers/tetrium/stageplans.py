@@ -42,6 +42,7 @@ from railyard.resourcemanager.schedulers.tetrium.placement import (
     Plan,
     Solver,
     Stage,
+    better_tasks,
     changed_at,
     divided,
     tasks_between,
@@ -109,7 +110,8 @@ def reverse(solver: Solver, sites: Sites, maps: Stage, reduces: Stage) -> JobPla
     wanted = output_wanted(sites, reduces.size_bytes)
     if wanted is None:
         return None
-    return _add_reduces(solver, sites, solver.place_maps(sites, maps, wanted), reduces)
+    plan = solver.place_maps(sites, maps, wanted)
+    return _add_reduces(solver, sites, plan and replace(plan, bounds=wanted), reduces)
 
 
 def best_job_plan(solver: Solver, sites: Sites, maps: Stage, reduces: Stage) -> JobPlan | None:
@@ -175,6 +177,11 @@ class MapTasks:
     def __len__(self) -> int:
         return len(self._site)
 
+    @property
+    def are_replicated(self) -> bool:
+        """Whether any has its input at several sites."""
+        return bool(self._replicas)
+
     def launched(self, task: TaskView) -> bool:
         """A map runs now; False if it was put back since these were listed, and is not here."""
         if task.index not in self._site:
@@ -186,7 +193,7 @@ class MapTasks:
 
     def spread(self, slots: Numbers) -> None:
         """Let maps count where most ``slots`` [sites] are for each; O(sites^2 (moved maps + 1))."""
-        if not self._replicas or (self._slots is not None and (self._slots == slots).all()):
+        if self._slots is not None and (self._slots == slots).all():
             return
         while (way := self._way_to_more_slots(slots)) is not None:
             for site, other in pairwise(way):
@@ -355,6 +362,8 @@ class _Known:
         self.assigned: Numbers | None = None
         self.planned: Numbers | None = None  #: [sites] the same before some of them started
         self.holds = False  #: the assignment is to be kept, but for ``k_sites`` at a loss
+        self.basis: tuple[object, ...] = ()  #: what the last plan was made of
+        self.plan: Plan | None = None  #: the last one
 
 
 class StagePlans(Policy):
@@ -434,26 +443,29 @@ class StagePlans(Policy):
     def _assignment(self, stage: StageView, free: Numbers) -> Numbers:
         """How many of the pending tasks should run at each site [sites]."""
         known, count = self._of(stage), stage.pending.count
-        slots = self._sites.slots(stage.job.avoid)
         before = known.assigned
         usable = before is not None and int(before.sum()) == count
         due_s = self._lost.get(stage.id, inf)
-        if usable and due_s <= self.cluster.now_s:
+        holds = known.holds or due_s < inf
+        if not (usable and holds):
+            known.holds = False
+            return self._counts(stage, self._plan(stage, free), free)
+        slots = self._sites.slots(stage.job.avoid)
+        if due_s <= self.cluster.now_s:
             del self._lost[stage.id]
             ideal = self._counts(stage, self._plan(stage, slots), slots)
             assert before is not None
             changed = changed_at(before, ideal, self._config.k_sites)
             known.holds = not changed[slots == 0].any()
             return changed if known.holds else ideal
-        holds = known.holds or due_s < inf
-        if holds and usable and before is not None and not before[slots == 0].any():
+        if before is not None and not before[slots == 0].any():
             return before
         known.holds = False
         return self._counts(stage, self._plan(stage, free), free)
 
     def _counts(self, stage: StageView, plan: Plan | None, slots: Numbers) -> Numbers:
-        if plan is not None:
-            return whole_tasks(plan.shares, stage.pending.count)
+        if plan is not None and plan.tasks is not None:
+            return plan.tasks
         if self._stage(stage).held_bytes.any() or not slots.any():
             return np.zeros(len(slots), np.int64)  # what it reads is cut off: it waits
         return whole_tasks(slots / slots.sum(), stage.pending.count)
@@ -474,6 +486,19 @@ class StagePlans(Policy):
         return plan
 
     def _placed(self, stage: StageView, todo: Stage, sites: Sites) -> Plan | None:
+        """The best plan with these sites, also in whole tasks; as before if nothing has changed."""
+        known, every = self._of(stage), (todo.held_bytes, sites.slots, *self._sites.links())
+        basis = todo.work_s, *(numbers.tobytes() for numbers in every)
+        if known.basis != basis or self._config.reverse:
+            known.basis, plan = basis, self._solved(stage, todo, sites)
+            if plan is not None:
+                tasks = whole_tasks(plan.shares, stage.pending.count)
+                tasks = better_tasks(tasks, todo, sites, plan.bounds, maps=not stage.reads)
+                plan = replace(plan, tasks=tasks)
+            known.plan = plan
+        return known.plan
+
+    def _solved(self, stage: StageView, todo: Stage, sites: Sites) -> Plan | None:
         if stage.reads:
             return self._solver.place_reduces(sites, todo)
         if not self._config.reverse or len(stage.readers) != 1 or len(stage.readers[0].reads) != 1:
@@ -515,7 +540,8 @@ class StagePlans(Policy):
         if not stage.reads:
             if known.maps is None or len(known.maps) != stage.pending.count:
                 known.maps = MapTasks(stage, self._sites)
-            known.maps.spread(self._sites.slots(stage.job.avoid))
+            if known.maps.are_replicated:
+                known.maps.spread(self._sites.slots(stage.job.avoid))
         elif not known.order and all(source.complete for source in stage.reads):
             known.order = reduces_in_order(stage, self._config, self.cluster.random)
         return known

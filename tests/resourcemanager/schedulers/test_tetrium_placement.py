@@ -22,10 +22,13 @@ from railyard.benchmarks.placement._problems import (
 from railyard.resourcemanager.schedulers.shared.sites import Sites
 from railyard.resourcemanager.schedulers.tetrium import exact, general, stageplans
 from railyard.resourcemanager.schedulers.tetrium.placement import (
+    Bounds,
     Stage,
+    better_tasks,
     changed_at,
     compute_s,
     distance,
+    links_s,
     map_budget_bytes,
     network_s,
     reduce_budget_bytes,
@@ -290,6 +293,63 @@ def test_rounding_keeps_the_sum_and_empty_sites_empty(weights, tasks):
 def test_the_largest_remainders_get_the_tasks_that_are_left():
     assert whole_tasks(np.array([0.5, 0.24, 0.26]), 10).tolist() == [5, 2, 3]
     assert whole_tasks(np.array([0.25, 0.25, 0.5]), 2).tolist() == [1, 0, 1], "the first of equals"
+
+
+def whole_s(tasks, stage, sites, *, maps):
+    shares = tasks / tasks.sum()
+    waves = np.ceil(tasks[sites.slots > 0] / sites.slots[sites.slots > 0])
+    task_s = stage.work_s / tasks.sum()
+    return links_s(shares, stage, sites, maps=maps)[1].max() + task_s * waves.max()
+
+
+def test_tasks_that_a_plan_has_in_parts_go_where_the_stage_is_shortest():
+    sites = Sites(np.array([2.0, 2, 4]), 1e6 * np.array([200.0, 50, 10]), np.full(3, 2e8))
+    stage = Stage(np.array([4e9, 3e9, 0.0]), work_s=7 * 40.0, task_s=40.0)
+    plan = exact.place_maps(sites, stage)
+    assert plan.shares * 7 == pytest.approx([2.5, 2.5, 2])
+    assert plan.time_s == pytest.approx(60)
+    by_remainder = whole_tasks(plan.shares, 7)
+    better = better_tasks(by_remainder, stage, sites, None, maps=True)
+    assert whole_s(by_remainder, stage, sites, maps=True) == pytest.approx(100), "a second wave"
+    assert better.tolist() == [2, 2, 3]
+    assert whole_s(better, stage, sites, maps=True) == pytest.approx(60)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 60), st.floats(0, 1))
+def test_moving_single_tasks_never_makes_a_stage_longer(seed, tasks, rho):
+    problem = random_problem(seed, sites_max=8)
+    maps = problem.kind == "maps"
+    budget_bytes = (map_budget_bytes if maps else reduce_budget_bytes)(problem.stage, rho)
+    stage = Stage(problem.stage.held_bytes, problem.stage.work_s, budget_bytes)
+    plan = (exact.place_maps if maps else exact.place_reduces)(problem.sites, stage)
+    if plan is None:
+        return
+    before = whole_tasks(plan.shares, tasks)
+    after = better_tasks(before, stage, problem.sites, None, maps=maps)
+    assert after.sum() == tasks
+    assert (after >= 0).all()
+    assert (after[problem.sites.slots == 0] <= before[problem.sites.slots == 0]).all()
+    times_s = [whole_s(each, stage, problem.sites, maps=maps) for each in (before, after)]
+    assert times_s[1] <= times_s[0] * (1 + 1e-9)
+    sent = [
+        links_s(each / tasks, stage, problem.sites, maps=maps)[0].sum() for each in (before, after)
+    ]
+    assert sent[1] <= max(sent[0], budget_bytes) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "tasks"),
+    [
+        pytest.param(0.0, 1.0, [1, 4, 0], id="none that matter"),
+        pytest.param(0.0, 0.0, [0, 4, 1], id="none at the first site"),
+        pytest.param(1.0, 1.0, [0, 5, 0], id="all where they are"),
+    ],
+)
+def test_a_reverse_plan_keeps_its_bounds(least, most, tasks):
+    stage = Stage(np.array([0.0, 5e9, 0.0]), work_s=5 * 40.0, task_s=40.0)
+    bounds = Bounds(np.array([0.0, least, 0.0]), np.array([most, 1.0, 1.0]))
+    after = better_tasks(np.array([0, 5, 0]), stage, EVEN, bounds, maps=True)
+    assert after.tolist() == tasks, "five maps are two waves at four slots"
 
 
 @given(WEIGHTS, st.randoms(use_true_random=False))
