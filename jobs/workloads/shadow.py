@@ -27,7 +27,6 @@ from railyard.jobs.workloads.shapes import map_reduce
 from railyard.jobs.workloads.statistics import statistic
 from railyard.jobs.workloads.swim import SwimOptions, load_swim, sample, shape_of
 
-_REDUCES = 156  #: 3 slots on each of 52 nodes
 _APART_S = 3600.0
 _TERASORT = "terasort"
 #: {application: (shuffle / input, output / input)}
@@ -50,6 +49,7 @@ class ShadowOptions(Population, frozen=True, kw_only=True):
     app: str = "all"  #: one of the six applications, or all of them
     input: Size = 120_000_000_000  #: of each application
     block: Size = 256_000_000  #: what a map reads
+    reduces: int = 156  #: of each application; 3 slots on each of 52 nodes
     shuffle: float | None = None  #: bytes shuffled for a byte of input; None = as measured
     output: float | None = None  #: bytes written for a byte of input; None = as measured
     arrivals: Arrivals = "trace"
@@ -60,6 +60,7 @@ class ShadowOptions(Population, frozen=True, kw_only=True):
         for name in ("shuffle", "output"):
             ratio, right = getattr(self, name), f"a number from 0 to {_RATIO_MAX:g}"
             require(ratio is None or 0 <= ratio <= _RATIO_MAX, name, ratio, right)
+        require(self.reduces > 0, "reduces", self.reduces, "a number above 0")
 
 
 class ShadowFacebookOptions(SwimOptions, frozen=True, kw_only=True):
@@ -103,7 +104,7 @@ def _shape(name: str, number: int, options: ShadowOptions) -> Shape:
         block_bytes=options.block,
         shuffle_bytes=round(options.input * shuffle),
         output_bytes=round(options.input * output),
-        reduces=_REDUCES,
+        reduces=options.reduces,
     )._replace(arrive_s=number * _APART_S)
 
 

@@ -479,6 +479,8 @@ class Coarser:
 
     def __post_init__(self) -> None:
         racks = topology_named(self.topology).racks
+        kinds, right = racks.reduce_slots, "0 where tasks are merged"
+        require(not kinds, f"{self.topology}: racks.reduce_slots", kinds, right)
         wanted, what = racks.nodes / self.machines, f"{self.topology}: machines"
         require(wanted.is_integer(), what, self.machines, f"what divides {racks.nodes}")
         slots = racks.slots * self.machines / self.tasks

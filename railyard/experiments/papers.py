@@ -177,6 +177,9 @@ class Rows(_Table, frozen=True):
 
     summary: str = ""  #: what holds, what does not, and why
     chosen: list[str] = []  #: what was chosen with published numbers in view
+    #: where we depart from the paper; each begins with a word in backticks that docstrings have
+    departures: list[str] = []
+    second_hand: list[str] = []  #: schedulers known from others' descriptions of them only
     #: other readings of the paper: figures, and what stands between commas in the names of cases
     other_figures: list[str] = []
     other_cases: list[str] = []

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from pathlib import Path
 
 import pytest
 
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.errors import PeerError
+from railyard.cluster.errors import PeerError, UsageError
 from railyard.cluster.messages import NodeJoined, NodeLost
+from railyard.cluster.topologyfile import RackShape
 from railyard.resourcemanager.driving.eventlog import EventLog, replay
 from railyard.resourcemanager.driving.report import report
 from railyard.resourcemanager.driving.trace import chrome_trace
@@ -260,3 +262,73 @@ def test_a_node_is_given_one_reduce_at_a_time():
     assert {count for _, count in filled(c, "j0.r")} == {1}
     nodes = c.run().nodes_of("j0.r")
     assert {nodes.count(node) for node in nodes} == {2}
+
+
+# Slots of two kinds, as in Hadoop 1.
+
+
+def most_held(c: TinyCluster) -> dict[str, int]:
+    """{"m" or "r": how many slots of a node such tasks held at most}, over a run."""
+    most = Counter[str]()
+
+    def look() -> None:
+        for node in c.core.state.nodes.values():
+            here = Counter(each.task.stage.name for each in node.attempts.values())
+            most.update({name: max(0, count - most[name]) for name, count in here.items()})
+
+    for quarter in range(200):
+        c.at(quarter / 4 + 0.1, look)
+    c.run()
+    return dict(most)
+
+
+@pytest.mark.parametrize("assign_multiple", [False, True])
+def test_maps_and_reduces_have_slots_of_their_own(assign_multiple):
+    shape = {"slots": 4, "reduce_slots": 1, "assign_multiple": assign_multiple}
+    c = tiny_cluster(racks=2, nodes=2, options={"shuffle.slowstart": 0.1}, **shape)
+    c.submit("j0", maps=30, reduces=6, map_s=1, reduce_s=1)
+    assert most_held(c) == {"m": 3, "r": 1}
+    assert c.core.state.records["j0"].ok
+
+
+def test_a_node_is_given_as_many_reduces_as_it_has_slots_for_them():
+    c = tiny_cluster(racks=2, nodes=2, slots=5, assign_multiple=True, reduce_slots=3)
+    c.submit("j0", maps=1, reduces=8, map_s=1, reduce_s=1)
+    # one in the slot that the map had, then turns
+    assert [count for _, count in filled(c, "j0.r")] == [1, 3, 3, 1]
+
+
+def test_a_reduce_that_has_no_slot_does_not_keep_maps_from_theirs():
+    options = {"shuffle.slowstart": 0.1, "shuffle.ramp_up": 1.0}
+    c = tiny_cluster(nodes=1, slots=4, reduce_slots=1, options=options)
+    c.submit("j0", maps=30, reduces=3, map_s=1, reduce_s=99)
+    assert c.run(until_s=9.5).launches("j0.m")[-1] == ("j0.m29", 9.0)
+
+
+def test_reduces_keep_slots_that_maps_cannot_have():
+    """Of j1, whose only map waits for j0's, which is long."""
+    c = tiny_cluster(nodes=1, slots=2, reduce_slots=1, options={"shuffle.slowstart": 0.1})
+    c.submit("j0", maps=3, durations={"m": 1.0, "r": 1.0}, reduces=1)
+    c.at(1.5, lambda: c.submit("j1", maps=1, reduces=0, durations={"m": 60.0}))
+    c.run()
+    record = c.core.state.records["j0"]
+    assert (record.ok, record.killed) == (True, 0)
+
+
+def test_copies_take_slots_of_their_kind():
+    c = tiny_cluster(*(2, 2, 3, "shadow"), reduce_slots=1, options={"speculation.on": True}, seed=3)
+    c.submit("j0", maps=8, reduces=3, map_s=1, reduce_s=1)
+    assert most_held(c) == {"m": 2, "r": 1}
+
+
+def test_a_node_with_no_more_slots_than_for_reduces_takes_either():
+    c = tiny_cluster(nodes=1, slots=3, reduce_slots=2)
+    c.core.state.resize_node(c.core.state.nodes["r0n0"], 2)
+    c.submit("j0", maps=2, reduces=1, map_s=1, reduce_s=1)
+    assert c.run().placements[:2] == [("j0.m0", "r0n0", 0.0), ("j0.m1", "r0n0", 0.0)]
+
+
+@pytest.mark.parametrize("reduce_slots", [-1, 2, 3])
+def test_a_node_has_slots_for_maps(reduce_slots):
+    with pytest.raises(UsageError, match=r"racks\.reduce_slots"):
+        RackShape(count=1, nodes=1, slots=2, reduce_slots=reduce_slots)
