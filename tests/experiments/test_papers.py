@@ -345,7 +345,7 @@ def test_throughput_is_compared_once_a_fifth_of_the_jobs_has_ended():
 def test_what_heartbeats_skew_shadow_makes_even_and_is_faster():
     figure = SHADOW.figures(True)["fig23"]
     found = carry_out({run: [2] for line in figure.lines for run in (line.own, line.base) if run})
-    before, after, less_shuffle, less_time = values(figure, found)
+    before, less_shuffle, less_time, after = values(figure, found)
     assert before.own > 1.5
     assert after.own < 1.05
     assert less_shuffle.ours.mean > 15
