@@ -73,10 +73,15 @@ class RackShape(Table, frozen=True, kw_only=True):
     count: int  #: racks
     nodes: int  #: of each rack
     slots: int = 1  #: of each node: attempts at once
+    #: of each node: slots for reduces, the others for maps, as in Hadoop 1; 0: any slot takes
+    #: either, as do those of a node that has no more than that
+    reduce_slots: int = 0
 
     def __post_init__(self) -> None:
         for key in ("count", "nodes", "slots"):
             require_count(f"racks.{key}", getattr(self, key), most=MOST)
+        right = f"0 or more, and fewer than racks.slots = {self.slots}"
+        require(0 <= self.reduce_slots < self.slots, "racks.reduce_slots", self.reduce_slots, right)
         nodes, right = self.count * self.nodes, f"at most {MOST} of them, count x nodes"
         require(nodes <= MOST, "nodes of all racks", nodes, right)
 
@@ -240,8 +245,9 @@ class Liveness(Table, frozen=True, kw_only=True):
     #: how often daemons say that they live, after which a simulation knows that a node is lost
     heartbeat: Duration = 0.5
     #: whether a node is given as many maps as it has free slots before the next node is given one,
-    #: in an order of the nodes that the seed draws, as by heartbeats of Hadoop 1 with its
-    #: "assignmultiple"; otherwise one task of each node in turn, racks alternating
+    #: as many reduces, too, if they have slots of their own, in an order of the nodes that the seed
+    #: draws, as by heartbeats of Hadoop 1 with its "assignmultiple"; otherwise one task of each
+    #: node in turn, racks alternating
     assign_multiple: bool = False
     expiry_s: Duration = 4.0  #: silence after which a node, in a simulation a rack, is lost
     #: interval of a DataNode's block reports; nothing in a simulation

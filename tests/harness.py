@@ -83,12 +83,18 @@ FlowFailure = Callable[[StartFlow], FlowFailed | None]  #: how a flow fails; Non
 
 
 def topology(
-    racks: int, nodes: int, slots: int, ocs: Ocs | None = None, *, assign_multiple: bool = False
+    racks: int,
+    nodes: int,
+    slots: int,
+    ocs: Ocs | None = None,
+    *,
+    assign_multiple: bool = False,
+    reduce_slots: int = 0,
 ) -> Topology:
     """A topology with these numbers of racks, nodes per rack and slots per node."""
     return Topology(
         name="tiny",
-        racks=RackShape(count=racks, nodes=nodes, slots=slots),
+        racks=RackShape(count=racks, nodes=nodes, slots=slots, reduce_slots=reduce_slots),
         links=Links(nic=1e9, uplink=1e9),
         ocs=ocs,
         liveness=Liveness(assign_multiple=assign_multiple),
@@ -490,6 +496,7 @@ def tiny_cluster(
     kill_s: float = 0.0,
     ocs: Ocs | None = None,
     assign_multiple: bool = False,
+    reduce_slots: int = 0,
     options: dict[str, Option] | None = None,
     **settings: Option,
 ) -> TinyCluster:
@@ -499,7 +506,9 @@ def tiny_cluster(
     "delay.node_wait_s".
     """
     recipe = recipe_named(scheduler) if isinstance(scheduler, str) else scheduler
-    shape = topology(racks, nodes, slots, ocs, assign_multiple=assign_multiple)
+    shape = topology(
+        *(racks, nodes, slots, ocs), assign_multiple=assign_multiple, reduce_slots=reduce_slots
+    )
     chosen = {f"{recipe.name}.{name}": value for name, value in settings.items()}
     core = Core(shape, recipe, {**chosen, **(options or {})}, seed)
     cluster = TinyCluster(core, shape, flow_s=flow_s, kill_s=kill_s)

@@ -29,7 +29,7 @@ from railyard.runs.requests import RunRequest
 #: Largest difference between the clocks, in %.
 BOUND = 10.0
 PLACE = (
-    "shadow-4x13,racks.nodes=4,racks.slots=1,links.nic=133Mbps,links.uplink=82Mbps,"
+    "shadow-4x13,racks.nodes=4,racks.slots=1,racks.reduce_slots=0,links.nic=133Mbps,links.uplink=82Mbps,"
     "storage.replication=1,compute.reduce_rate=51.2MB/s,compute.skew=0.5"
 )
 SCHEDULERS = ("shadow", "delay", "kmn", "even")

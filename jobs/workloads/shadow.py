@@ -3,13 +3,16 @@
 Source: Shadow, section 5.3 and Table 2; 5.1 (slots); topology ``shadow-4x13``.
 
 Left open there, chosen here.  Blocks have 256 MB, so that 120 GB are 469 maps, one wave on the 624
-map slots; there are as many reduces as reduce slots, 156.  The paper says only that there are no
+map slots; ``reduces``: 52, one for each node, on 156 slots.  The paper says only that there are no
 combiners, and that the shuffle matters most for Sequence-Count: what an application shuffles and
 writes was measured with our own ones (``docs/workloads.md``), or is given (``shuffle``,
-``output``).  K-means is one iteration.  TeraSort's output has one replica, as it is in Hadoop
-unless one asks for more.  There, the applications run alone; here, an hour apart.
+``output``).  Of the topology, ``assign_multiple`` says where tasks run, ``uplink`` what goes over
+links of racks, which may be meant for each pair, and ``map_rate`` how fast a slot computes.
+K-means is one iteration.  TeraSort's output has one replica, as it is in Hadoop unless one asks for
+more.  There, the applications run alone; here, an hour apart.
 Facebook: the gaps between jobs are those of the trace, and all sizes are scaled so that the total
-input is 730 GB; none of the public files is exactly from the paper's cluster (600 nodes, 2010).
+input is 730 GB.  No public file is exactly from the paper's cluster (600 nodes, 2010), and most of
+their jobs shuffle nothing (``shuffle_min``).
 """
 
 from __future__ import annotations
@@ -27,7 +30,6 @@ from railyard.jobs.workloads.shapes import map_reduce
 from railyard.jobs.workloads.statistics import statistic
 from railyard.jobs.workloads.swim import SwimOptions, load_swim, sample, shape_of
 
-_REDUCES = 156  #: 3 slots on each of 52 nodes
 _APART_S = 3600.0
 _TERASORT = "terasort"
 #: {application: (shuffle / input, output / input)}
@@ -50,6 +52,7 @@ class ShadowOptions(Population, frozen=True, kw_only=True):
     app: str = "all"  #: one of the six applications, or all of them
     input: Size = 120_000_000_000  #: of each application
     block: Size = 256_000_000  #: what a map reads
+    reduces: int = 52  #: of each application
     shuffle: float | None = None  #: bytes shuffled for a byte of input; None = as measured
     output: float | None = None  #: bytes written for a byte of input; None = as measured
     arrivals: Arrivals = "trace"
@@ -60,6 +63,7 @@ class ShadowOptions(Population, frozen=True, kw_only=True):
         for name in ("shuffle", "output"):
             ratio, right = getattr(self, name), f"a number from 0 to {_RATIO_MAX:g}"
             require(ratio is None or 0 <= ratio <= _RATIO_MAX, name, ratio, right)
+        require(self.reduces > 0, "reduces", self.reduces, "a number above 0")
 
 
 class ShadowFacebookOptions(SwimOptions, frozen=True, kw_only=True):
@@ -103,7 +107,7 @@ def _shape(name: str, number: int, options: ShadowOptions) -> Shape:
         block_bytes=options.block,
         shuffle_bytes=round(options.input * shuffle),
         output_bytes=round(options.input * output),
-        reduces=_REDUCES,
+        reduces=options.reduces,
     )._replace(arrive_s=number * _APART_S)
 
 

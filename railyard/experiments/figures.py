@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from statistics import fmean
@@ -61,14 +61,20 @@ def reduction(title: str, quantity: Quantity, kind: Kind = TIME) -> Measure:
     return Measure(title, "%", of, quantity, kind, lessens=True)
 
 
-def mean_reduction(title: str, key: str, quantity: Quantity, kind: Kind = TIME) -> Measure:
-    """The mean over jobs of by how much less each one's ``key`` is than the baseline's, in %."""
+def reduction_of_each(
+    title: str,
+    key: str,
+    quantity: Quantity,
+    kind: Kind = TIME,
+    over: Callable[[Iterable[float]], float] = fmean,
+) -> Measure:
+    """The mean, or so, over jobs of by how much less ``key`` is than the baseline's, in %."""
 
     def of(own: Summary, base: Summary | None) -> float | None:
         if base is None:
             return None
         before = {job["name"]: job[key] for job in base["jobs"]}
-        return fmean(100.0 * (1.0 - job[key] / before[job["name"]]) for job in own["jobs"])
+        return over(100.0 * (1.0 - job[key] / before[job["name"]]) for job in own["jobs"])
 
     return Measure(title, "%", of, quantity, kind, lessens=True)
 
@@ -251,7 +257,7 @@ def _percent(part: float | None, of: float | None) -> float | None:
 def measures_of(which: WhichJobs = lambda _: True) -> dict[str, Measure]:
     """All measures by their words, such as "less makespan"; those of jobs are over these jobs."""
     mean_s, median_s, p90_s = (of_jobs("jct_s", part, which) for part in ("mean", "p50", "p90"))
-    skew = of_jobs("shuffle_skew", "mean", which)
+    skew, cct_s = (of_jobs(key, "mean", which) for key in ("shuffle_skew", "cct_s"))
     every = (
         # of a run as a whole
         reduction("makespan", lambda run: float(run["makespan_s"])),
@@ -269,11 +275,12 @@ def measures_of(which: WhichJobs = lambda _: True) -> dict[str, Measure]:
         plain("on circuits", share_on_circuits),
         plain("by circuit", _by_circuit),
         # of each job beside itself in another run: always over all jobs
-        mean_reduction("job time, mean of each", "jct_s", mean_s),
+        reduction_of_each("job time, mean of each", "jct_s", mean_s),
+        reduction_of_each("job time, at best", "jct_s", mean_s, over=max),
         reduction("slowdown", slowdown, RATIO),
         Measure("jobs slowed down", "%", slowed_down, mean_s, TIME),
         Measure("more jobs done, at best", "%", _more_jobs, mean_s, TIME),
-        mean_reduction("skew, mean of each", "shuffle_skew", skew, NUMBER),
+        reduction_of_each("skew, mean of each", "shuffle_skew", skew, NUMBER),
         # of jobs
         reduction("JCT mean", mean_s),
         reduction("JCT median", median_s),
@@ -290,13 +297,15 @@ def measures_of(which: WhichJobs = lambda _: True) -> dict[str, Measure]:
         reduction("ad hoc, JCT mean", mean_s),
         reduction("ad hoc, JCT p90", p90_s),
         reduction("ad hoc, makespan", span_s(which)),
-        reduction("CCT mean", of_jobs("cct_s", "mean", which)),
-        reduction("shuffle time", of_jobs("cct_s", "mean", which)),
+        reduction("CCT mean", cct_s),
+        reduction("shuffle time", cct_s),
         reduction("reduce time, median job", of_jobs("reduce_s", "p50", which)),
+        plain("shuffle, of the job time", lambda run: _percent(cct_s(run), mean_s(run))),
         plain("shuffle skew", skew, NUMBER),
         reduction("skew", skew, NUMBER),
         # of duplicates
         plain("duplicates, of the maps", _launched),
+        reduction("duplicates", _launched, POINTS),
         plain("chosen, of the duplicates", _chosen),
         plain("chosen before T, of the chosen", _before_t),
         plain("error of predicted times", lambda run: _percent(_own(run, "prediction_error"), 1.0)),
@@ -490,6 +499,8 @@ class Coarser:
 
     def __post_init__(self) -> None:
         racks = topology_named(self.topology).racks
+        kinds, right = racks.reduce_slots, "0 where tasks are merged"
+        require(not kinds, f"{self.topology}: racks.reduce_slots", kinds, right)
         wanted, what = racks.nodes / self.machines, f"{self.topology}: machines"
         require(wanted.is_integer(), what, self.machines, f"what divides {racks.nodes}")
         slots = racks.slots * self.machines / self.tasks

@@ -268,7 +268,7 @@ def topology_for(workload: str, name: str, network: TextPairs) -> Topology:
 def _machines(topology: Topology, tasks: int) -> int | None:
     """The fewest machines of a rack whose slots are whole ones when tasks are merged."""
     racks = topology.racks
-    if topology.rack:
+    if topology.rack or racks.reduce_slots:
         return None
     whole = (
         machines

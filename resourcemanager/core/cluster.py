@@ -119,6 +119,7 @@ class ClusterState:
         if known is not None and slots != known.slots:
             self.slot_history.change(self.now_s, slots - known.slots)
         fresh = self.nodes[node] = Node(node, rack, slots, position, draining=draining)
+        fresh.reduce_slots = self.topology.racks.reduce_slots
         self.slots += slots
         self.free += slots
         self.empty_since_s = None

@@ -39,6 +39,7 @@ class Node(msgspec.Struct, eq=False):
     slots: int
     position: Position
     free: int = 0  #: slots that nobody holds; 0 once it is not alive
+    reduce_slots: int = 0  #: slots for reduces, the others for maps; 0 = any takes either
     alive: bool = True
     lost_because: str = ""
     draining: bool = False  #: it has no slots, and is to have none until it is activated
@@ -66,6 +67,15 @@ class Node(msgspec.Struct, eq=False):
     @property
     def held(self) -> int:
         return len(self.attempts)
+
+    def is_full(self, *, reduces: bool) -> bool:
+        """Whether its slots for reduces, or those for maps, are held; not if any takes either."""
+        if not 0 < self.reduce_slots < self.slots:
+            return False
+        held = sum(bool(each.task.stage.reads) for each in self.attempts.values())
+        if reduces:
+            return held >= self.reduce_slots
+        return len(self.attempts) - held >= self.slots - self.reduce_slots
 
 
 class Attempt(msgspec.Struct, eq=False):
@@ -317,6 +327,8 @@ class Job:
     def closest_pending_map(self, slot: SlotView) -> tuple[Task | None, Level]:
         """The pending map with its input nearest to the slot, and how near that is."""
         best: tuple[Task | None, Level] = (None, "anywhere")
+        if slot.is_full(reduces=False):
+            return best
         for stage in self.maps:
             index, level = stage.pending.closest(slot.id, slot.rack)
             if index is not None and (best[0] is None or _NEARNESS[level] < _NEARNESS[best[1]]):

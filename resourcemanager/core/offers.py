@@ -1,9 +1,9 @@
 """Offering free slots to jobs, and checking what the policies answer.
 
 After each event: a freed slot is offered to all jobs in order; then jobs that have more to run than
-before are offered all free slots, one of each node in turn, or all of a node's for maps if nodes
-are assigned several (``Liveness.assign_multiple``); then the other free slots of that node are
-offered to all jobs again.  Nothing else is asked again (see ``policies.py`` for when an answer
+before are offered all free slots, one of each node in turn, or all of a node's if nodes are
+assigned several (``Liveness.assign_multiple``); then the other free slots of that node are offered
+to all jobs again.  Nothing else is asked again (see ``policies.py`` for when an answer
 stands), so that an event costs a few offers and not jobs x slots.
 
 Never here: what a launch entails; see ``attempts.py``.
@@ -17,7 +17,7 @@ from railyard.cluster.ids import JobId
 from railyard.cluster.messaging.wire import SECONDS_MAX
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.cluster import ClusterState
-from railyard.resourcemanager.core.jobs import Attempt, Job, Node, Task, stuck
+from railyard.resourcemanager.core.jobs import Attempt, Job, Node, Stage, Task, stuck
 from railyard.resourcemanager.core.launches import Launches
 from railyard.resourcemanager.core.proposals import Proposals
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
@@ -61,6 +61,7 @@ class Offers:
         self._wakes = state.policies.overriding("wake_s")
         multiple = state.topology.liveness.assign_multiple
         self._offer_turn = self._fill if multiple else self._offer
+        self._has_kinds = state.topology.racks.reduce_slots > 0  #: of slots: for maps, for reduces
 
     def timer_fired(self, event: TimerFired) -> None:
         """A job's wait is over; a timer of a job that has ended does not matter."""
@@ -144,6 +145,8 @@ class Offers:
                 among = jobs
             elif self._passed:
                 among = [job for job in jobs if job.id not in self._passed]
+            elif self._has_kinds:
+                continue  # slots of the other kind may suit it
             elif isinstance(answer, Wait) and answer.level is not None and len(among) == 1:
                 refused[answer.level] = answer
                 first, nearness = among[0], among[0].nearness
@@ -152,12 +155,14 @@ class Offers:
         return placed
 
     def _fill(self, node: Node, among: list[Job]) -> Decision | None:
-        """Offer a node's slots until it gets a reduce or nobody takes one; the first answer.
+        """Offer a node's slots until nobody takes one; the first answer.
 
-        One reduce in a round, so that these spread over the nodes, as in Hadoop 1.
+        Where any slot takes either, a reduce is the last, so that these spread over the nodes.
         """
         answer = first = self._offer(node, among)
-        while node.free and isinstance(answer, Place) and not answer.task.stage.reads:
+        while node.free and isinstance(answer, Place):
+            if answer.task.stage.reads and not self._has_kinds:
+                break
             answer = self._offer(node, [job for job in among if job.wanting])
         return first
 
@@ -171,9 +176,7 @@ class Offers:
                 if not job.wanting or node.id in job.avoid:
                     continue
                 asked = job
-                if job.reduces:
-                    state.review_limits(job)
-                decision = state.policies.tasks.offer(job, node, state.now_s)
+                decision = self._answer(job, node)
                 asked = None
                 for observer in state.observers:
                     observer.answered(job, node, decision)
@@ -193,6 +196,21 @@ class Offers:
         self._place(job, node, decision)
         return decision
 
+    def _answer(self, job: Job, offered: Node) -> Decision:
+        """What the tasks policy answers; ``Pass`` if no slot is free of the kind that it wants."""
+        state = self._state
+        if job.reduces:
+            state.review_limits(job)
+            if offered.is_full(reduces=True):
+                for stage in job.reduces:
+                    stage.limit = 0  # until it is reviewed again: this slot is for maps
+        decision = state.policies.tasks.offer(job, offered, state.now_s)
+        if self._has_kinds and isinstance(decision, Place):
+            node = state.nodes.get(decision.node) if decision.node else offered
+            if node and node.is_full(reduces=bool(decision.task.stage.reads)):
+                return Pass(f"{node.id} has no free slot of its kind")
+        return decision
+
     def _keep_waiting(self, job: Job, decision: Decision) -> None:
         """Keep a job's answer, and set a timer for when to ask again."""
         state = self._state
@@ -201,7 +219,7 @@ class Offers:
             raise state.policies.invalid("tasks", answered, "need Place, Wait or Pass", job)
         job.answer = decision
         if isinstance(decision, Pass):
-            if decision.everywhere:
+            if decision.everywhere and not self._has_kinds:  # likewise
                 self._passed[job.id] = decision
             return
         until_s = decision.until_s
@@ -285,12 +303,17 @@ class Offers:
         waiting = [
             reader
             for reader in waiting
-            if self._shuffle.is_missing_any(reader) and any(map(stuck, reader.task.stage.reads))
+            if self._shuffle.is_missing_any(reader)
+            and any(map(self._gains, reader.task.stage.reads))
         ]
         if waiting:
             youngest = max(waiting, key=_gives_up_first)
             youngest.node.kept_for.append(job)
             self._attempts.give_up(youngest, "gives its slot to a task that it waits for")
+
+    def _gains(self, stage: Stage) -> bool:
+        """Whether a stage that has no slot could have a reduce's."""
+        return stuck(stage) and bool(stage.reads or not self._has_kinds)
 
 
 def _gives_up_first(reader: Attempt) -> tuple[bool, float, int]:

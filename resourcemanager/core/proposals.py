@@ -110,8 +110,9 @@ class Proposals:
             ending = state.attempts.get(proposal.instead_of.id)
             wrong = _why_not_ended(ending, task, node) if ending else "it has ended"
             wrong = wrong and f"not instead of {proposal.instead_of.id}: {wrong}"
-        if not wrong and node and not (ending and ending.node is node):
-            wrong = node.why_not_free
+        if not wrong and task and node and not (ending and ending.node is node):
+            is_full = node.is_full(reduces=bool(task.stage.reads))
+            wrong = node.why_not_free or (f"{node.id} has none of its kind" if is_full else "")
         if wrong or task is None or node is None:
             what = f"proposed a copy of {proposal.task.id} on {proposal.node}"
             raise state.policies.invalid("copies", what, wrong, proposal.task.id, proposal.node)

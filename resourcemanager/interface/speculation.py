@@ -216,6 +216,8 @@ class Late(Policy):
         for node in self.cluster.free_nodes():
             if node.id == attempt.node.id or node.id in stage.job.avoid:
                 continue
+            if node.is_full(reduces=bool(stage.reads)):
+                continue
             if slow is None:
                 slow = self._slow_nodes(stage)
             if node.id not in slow:

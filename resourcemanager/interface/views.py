@@ -55,6 +55,9 @@ class SlotView(Protocol):
     def free(self) -> int:
         """Number of its slots that nobody holds; 0 once the node is lost."""
 
+    def is_full(self, *, reduces: bool) -> bool:
+        """Whether its slots for reduces, or those for maps, are held; not if any takes either."""
+
     @property
     def reserved(self) -> Mapping[AttemptId, AttemptView]:
         """Reservations on it, in the order in which they were made."""

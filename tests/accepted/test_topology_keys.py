@@ -88,6 +88,7 @@ PROBES = {
         "count": (_PLAIN, "racks.count = 4", ""),
         "nodes": (_PLAIN, "racks.nodes = 2", ""),
         "slots": (_PLAIN, "racks.slots = 1", ""),
+        "reduce_slots": (_PLAIN, "racks.reduce_slots = 1", ""),
     },
     "[links]": {
         "nic": (_PLAIN, 'links.nic = "300Mbps"', ""),

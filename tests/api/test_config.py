@@ -189,9 +189,12 @@ def test_whoever_says_how_coarse_it_is_gets_that(network, capsys):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("name", ["corral-50x40", "tetrium-50"])
-def test_what_cannot_be_merged_is_kept_and_said(name, capsys):
-    assert topology_for(JOBS, name, ()) == load_topology(name)
+@pytest.mark.parametrize(
+    ("jobs", "name"),
+    [(JOBS, "corral-50x40"), (JOBS, "tetrium-50"), ("corral-w1,grain=3", "shadow-4x13")],
+)
+def test_what_cannot_be_merged_is_kept_and_said(jobs, name, capsys):
+    assert topology_for(jobs, name, ()) == load_topology(name)
     assert "kept as is" in capsys.readouterr().err
 
 

@@ -317,6 +317,8 @@ def test_a_coarser_topology_does_as_much_in_a_second():
     assert made.storage.block == 16 * fine.storage.block
     with pytest.raises(UsageError, match="what divides 30"):
         Coarser(topology="corral-7x30", machines=4)
+    with pytest.raises(UsageError, match=r"reduce_slots = 3: need 0 where tasks are merged"):
+        Coarser(topology="shadow-4x13", tasks=3)
 
 
 def test_coarser_jobs_have_the_same_bytes():

@@ -96,7 +96,7 @@ def test_a_row_has_its_record_and_where_it_is_from():
 
 
 def test_what_is_true_by_construction_does_not_count():
-    key = Key("fig23", "60GB", "shadow", "shuffle skew")
+    key = Key("fig23", "terasort", "shadow", "shuffle skew")
     made = recorded(numbers(), [MAKESPAN])[MAKESPAN]
     [found] = [each for each in rows("shadow", {key: made}) if each.key == key]
     assert found.verdict == "by construction"

@@ -125,7 +125,7 @@ def test_shadow_s_applications():
     jobs = workload("shadow", 1).jobs
     assert {job.input_bytes for job in jobs} == {120 * 10**9}
     assert [job.stages[0].tasks for job in jobs] == [469] * 6
-    assert [job.stages[1].tasks for job in jobs] == [156] * 6
+    assert [job.stages[1].tasks for job in jobs] == [52] * 6
     [sort] = workload("shadow,app=terasort,input=30GB", 1).jobs
     assert (sort.name, sort.shuffle_bytes) == ("terasort", 30 * 10**9)
     assert [job.output_replication for job in jobs] == [0] * 5 + [1]  # TeraSort's own default

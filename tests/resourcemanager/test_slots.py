@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from pathlib import Path
 
 import pytest
 
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.errors import PeerError
+from railyard.cluster.errors import PeerError, UsageError
+from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages import NodeJoined, NodeLost
+from railyard.cluster.topologyfile import RackShape
 from railyard.resourcemanager.driving.eventlog import EventLog, replay
 from railyard.resourcemanager.driving.report import report
 from railyard.resourcemanager.driving.trace import chrome_trace
-from railyard.resourcemanager.interface.policies import Policy
+from railyard.resourcemanager.interface.decisions import Decision, InvalidDecision, Pass, Place
+from railyard.resourcemanager.interface.policies import Policy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import SlotView
+from railyard.resourcemanager.interface.views import JobView, SlotView
 from railyard.resourcemanager.schedulers.co_scheduler.scheduler import LateStart
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from tests.harness import TinyCluster, tiny_cluster
+from tests.resourcemanager.toys import CopyEach, copying
 
 
 def free(c: TinyCluster, node: str) -> tuple[int, int, int]:
@@ -260,3 +265,141 @@ def test_a_node_is_given_one_reduce_at_a_time():
     assert {count for _, count in filled(c, "j0.r")} == {1}
     nodes = c.run().nodes_of("j0.r")
     assert {nodes.count(node) for node in nodes} == {2}
+
+
+# Slots of two kinds, as in Hadoop 1.
+
+
+def most_held(c: TinyCluster) -> dict[str, int]:
+    """{"m" or "r": how many slots of a node such tasks held at most}, over a run."""
+    most = Counter[str]()
+
+    def look() -> None:
+        for node in c.core.state.nodes.values():
+            here = Counter(each.task.stage.name for each in node.attempts.values())
+            most.update({name: max(0, count - most[name]) for name, count in here.items()})
+
+    for quarter in range(200):
+        c.at(quarter / 4 + 0.1, look)
+    c.run()
+    return dict(most)
+
+
+@pytest.mark.parametrize("assign_multiple", [False, True])
+def test_maps_and_reduces_have_slots_of_their_own(assign_multiple):
+    shape = {"slots": 4, "reduce_slots": 1, "assign_multiple": assign_multiple}
+    c = tiny_cluster(racks=2, nodes=2, options={"shuffle.slowstart": 0.1}, **shape)
+    c.submit("j0", maps=30, reduces=6, map_s=1, reduce_s=1)
+    assert most_held(c) == {"m": 3, "r": 1}
+    assert c.core.records[JobId("j0")].ok
+
+
+def test_a_node_is_given_as_many_reduces_as_it_has_slots_for_them():
+    c = tiny_cluster(racks=2, nodes=2, slots=5, assign_multiple=True, reduce_slots=3)
+    c.submit("j0", maps=1, reduces=8, map_s=1, reduce_s=1)
+    # one in the slot that the map had, then turns
+    assert [count for _, count in filled(c, "j0.r")] == [1, 3, 3, 1]
+
+
+def test_a_reduce_that_has_no_slot_does_not_keep_maps_from_theirs():
+    options = {"shuffle.slowstart": 0.1, "shuffle.ramp_up": 1.0}
+    c = tiny_cluster(nodes=1, slots=4, reduce_slots=1, options=options)
+    c.submit("j0", maps=30, reduces=3, map_s=1, reduce_s=99)
+    assert c.run(until_s=9.5).launches("j0.m")[-1] == ("j0.m29", 9.0)
+
+
+class PassesEverywhere(TaskPolicy):
+    """Says of every slot what it says of the first that is left free."""
+
+    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+        task = job.next_pending_reduce() or job.closest_pending_map(slot)[0]
+        return Place(task) if task else Pass("nothing is pending", everywhere=True)
+
+
+def test_a_wait_for_a_nearer_slot_for_maps_is_no_wait_for_one_for_reduces():
+    options = {"shuffle.slowstart": 0.1, "shuffle.ramp_up": 1.0, "delay.node_wait_s": 99.0}
+    c = tiny_cluster(nodes=4, slots=2, scheduler="delay", reduce_slots=1, options=options)
+    c.store("f", [["r0n3"]] * 3)
+    c.submit("j0", maps=1, reduces=2, map_s=1, reduce_s=99)
+    c.run(until_s=2.0)
+    c.submit("j1", input="f", reduces=2, map_s=1, reduce_s=1)
+    assert [at_s for _, at_s in c.run(until_s=8.0).launches("j1.r")] == [3.0, 3.0]
+
+
+def test_what_is_said_of_all_slots_is_not_said_of_those_of_the_other_kind():
+    """j0's reduces have those of three nodes, which are asked before that of the last."""
+    toy = Recipe(name="toy", source="", order=FairOrder, tasks=PassesEverywhere)
+    options = {"shuffle.slowstart": 1.0}
+    c = tiny_cluster(nodes=5, slots=2, scheduler=toy, reduce_slots=1, options=options)
+    c.submit("j0", maps=1, reduces=3, map_s=1, reduce_s=99)
+    c.run(until_s=2.0)
+    c.submit("j1", maps=2, reduces=2, map_s=1, reduce_s=9)
+    assert [at_s for _, at_s in c.run(until_s=8.0).launches("j1.r")] == [3.0, 3.0]
+
+
+def test_reduces_keep_slots_that_maps_cannot_have():
+    """j0's last map waits for j1's, and its reduce for that."""
+    options = {"shuffle.slowstart": 0.1, "shuffle.ramp_up": 1.0}
+    c = tiny_cluster(nodes=1, slots=2, reduce_slots=1, options=options)
+    c.submit("j0", maps=4, reduces=1, map_s=1, reduce_s=1)
+    c.at(2.5, lambda: c.submit("j1", maps=1, map_s=60))
+    run = c.run()
+    assert run.launches("j0.")[-1][1] > 60
+    assert c.core.records[JobId("j0")].killed == 0
+
+
+def test_a_node_whose_slots_for_maps_are_held_has_no_map_closest_to_it():
+    c = tiny_cluster(nodes=1, slots=2, reduce_slots=1)
+    c.submit("j0", maps=2, map_s=1)
+    c.run(until_s=0.5)
+    state = c.core.state
+    assert state.jobs[JobId("j0")].closest_pending_map(state.nodes[NodeId("r0n0")])[0] is None
+
+
+@pytest.mark.parametrize("scheduler", ["fair", "delay", "even", "kmn", "shadow"])
+def test_every_scheduler_s_tasks_take_slots_of_their_kind(scheduler):
+    c = tiny_cluster(*(2, 2, 3, scheduler), reduce_slots=1, options={"shuffle.slowstart": 0.1})
+    c.submit("j0", maps=20, reduces=9, map_s=1, reduce_s=1)
+    assert most_held(c) == {"m": 2, "r": 1}
+    assert c.core.records[JobId("j0")].ok
+
+
+def test_a_duplicate_takes_a_slot_for_maps():
+    c = tiny_cluster(*(2, 2, 3, "shadow"), reduce_slots=1, duplicates_max=0.5)
+    c.store("busy", [["r1n0"]] * 3)
+    c.store("f", [["r0n0"], ["r0n1"]] * 2)
+    c.submit("j9", input="busy", map_s=99)
+    c.submit("j0", input="f", reduces=1, map_s=9)
+    copies = [at for at in c.run(until_s=5.0).placements if at[0].startswith("j0.m")][4:]
+    assert {node for _, node, _ in copies} == {"r1n1"}
+
+
+def test_a_copy_of_a_slow_map_waits_for_a_slot_for_maps():
+    options = {"speculation.on": True, "speculation.after_s": 2.0}
+    c = tiny_cluster(nodes=10, slots=2, reduce_slots=1, options=options)
+    rest = iter([1.0] * 8 + [5.0])
+    c.stretch = lambda: next(rest, 1.0)
+    c.submit("j0", maps=10, map_s=10)
+    c.report_progress(every_s=0.5, until_s=30.0)
+    assert [(task, at_s) for task, _, at_s in c.run(until_s=30.0).placements[10:]] == [
+        ("j0.m8", 10.0)
+    ]
+
+
+def test_a_copy_that_is_proposed_for_a_slot_of_the_other_kind_is_refused():
+    c = tiny_cluster(nodes=2, slots=2, reduce_slots=1, scheduler=copying(CopyEach))
+    with pytest.raises(InvalidDecision, match=r"r0n[01] has none of its kind"):
+        c.submit("j0", maps=2, map_s=1)
+
+
+def test_a_node_with_no_more_slots_than_for_reduces_takes_either():
+    c = tiny_cluster(nodes=1, slots=3, reduce_slots=2)
+    c.core.state.resize_node(c.core.state.nodes["r0n0"], 2)
+    c.submit("j0", maps=2, reduces=1, map_s=1, reduce_s=1)
+    assert c.run().placements[:2] == [("j0.m0", "r0n0", 0.0), ("j0.m1", "r0n0", 0.0)]
+
+
+@pytest.mark.parametrize("reduce_slots", [-1, 2, 3])
+def test_a_node_has_slots_for_maps(reduce_slots):
+    with pytest.raises(UsageError, match=r"racks\.reduce_slots"):
+        RackShape(count=1, nodes=1, slots=2, reduce_slots=reduce_slots)

@@ -188,7 +188,8 @@ class Pairs(CopyPolicy):
         waiting = []
         for each in wave.wanted:
             from_rack, rack = wave.racks[each.heavy], wave.racks[each.light]
-            free = [node for node in nodes.get(rack, ()) if node.free]
+            there = nodes.get(rack, ())
+            free = [node for node in there if node.free and not node.is_full(reduces=False)]
             if not free:
                 waiting.append(each)
                 continue

@@ -23,13 +23,14 @@ Left open there, chosen here:
   1, and times t, the loads are section 4.2's numbers of transfers.
 * In Algorithm 1 ``max`` and ``min`` are taken anew before each test: with those of the round
   before, as printed, {4, 1, 1} ends after one duplicate (3 - 2 is not above 1), against Fig. 6.
-  There are at most ``threshold`` duplicates, not one more, and none if the racks are balanced from
-  the beginning.  Of racks with as many maps the first goes first.
+  There are at most ``threshold`` duplicates (``duplicates_max``), not one more, and none if the
+  racks are balanced from the beginning.  Of racks with as many maps the first goes first.
 * All racks in which the job may have slots count in Algorithm 1, those without maps too.  It takes
   maps that run: of a job in several waves, those of the last (4.4).  If no slot of the light rack
   is free, the duplicate waits for one until all originals have ended.  If a duplicate fails,
   another one may not take its place before more maps of the stage are launched.
-* A duplicate that has replaced its original may have a copy: nobody runs beside it.
+* A duplicate that has replaced its original may have a copy (``speculation``): nobody runs beside
+  it.
 * D_j / B_j + R_j runs from when the duplicate was launched; a read within a rack counts in D / B,
   too.  The transfers that share links (Fig. 9) are those of all duplicates in stages that have some
   running, and R is how long the original held its slot, without its reads.  Where there is no
