@@ -22,6 +22,8 @@ Left open there, chosen here:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from random import Random
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -40,8 +42,9 @@ from railyard.resourcemanager.schedulers.joint.servers import (
 class Timelines:
     """The plans of all slots.  Times are those of the cluster's clock."""
 
-    def __init__(self, slots: Numbers) -> None:
-        """``slots``: how many each server has [servers]."""
+    def __init__(self, slots: Numbers, dice: Random | None = None) -> None:
+        """``slots``: how many each server has [servers]; ``dice``: None = the first of equal ones."""
+        self._dice = dice
         self._server = np.repeat(np.arange(len(slots)), slots)  #: of each slot
         self._end_s = np.zeros(len(self._server))  #: of the last task planned on each slot
         self._gaps: list[tuple[float, float, int]] = []  #: (begin, end, slot) before that
@@ -64,6 +67,8 @@ class Timelines:
         ready_s = np.where(usable, np.maximum(ready_s, now_s), np.inf)
         start_s = np.maximum(self._end_s, ready_s[self._server])
         slot = int(start_s.argmin())
+        if self._dice is not None:
+            slot = self._dice.choice(np.flatnonzero(start_s == start_s[slot]).tolist())
         best = slot, float(start_s[slot])
         if self._gaps:
             begins, ends, slots = map(np.array, zip(*self._gaps, strict=True))
@@ -93,6 +98,8 @@ class HeftConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Settings "heft.*"."""
 
     prefetch: bool = False  #: whether tasks fetch before they have slots, once all sources are done
+    #: which of several slots with equal times gets a task
+    ties: Literal["first", "random"] = "first"
 
 
 class Heft(LocalSchedulers):
@@ -106,7 +113,9 @@ class Heft(LocalSchedulers):
         super().__init__(config, cluster)
         self._prefetch = config.prefetch
         slots = [node.slots for node in cluster.topology.nodes()]
-        self._timelines = Timelines(np.array(slots, dtype=np.int64))
+        self._timelines = Timelines(
+            np.array(slots, dtype=np.int64), cluster.random if config.ties == "random" else None
+        )
         self._new: list[JobView] = []
         self._startable: dict[str, StageView] = {}  #: stages of which all sources have just ended
 

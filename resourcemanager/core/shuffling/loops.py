@@ -9,6 +9,7 @@ Never here: which fetches may begin; see ``shuffle.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -144,8 +145,12 @@ def go_on(
     return found[:, :count]
 
 
+@cache
 def compiled() -> Callable[..., Any]:
-    """``go_on``, compiled: loads numba, which takes a second."""
+    """``go_on``, compiled: loads numba, which takes a second.
+
+    Once in a process: numba takes the constants of what is loaded twice for those of the first.
+    """
     from railyard.cluster.compiling import set_up_numba
 
     set_up_numba("shuffle", Path(__file__))
