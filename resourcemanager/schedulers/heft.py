@@ -12,7 +12,8 @@ Left open there, chosen here:
 
 * Jobs come over time: each is planned whole as it comes, behind and between what is planned of
   earlier ones, whose plans stay.  A slot is free no sooner than its server has done what is queued.
-  Of equal times, the first slot in the order of the topology.
+* Of equal times, the first slot in the order of the topology, so that reduces of different jobs
+  share switches where much is idle; or any slot (``heft.ties``).
 * A slot is given to the first task of its server's plan whose predecessors have all ended: plans
   are orders, not times.  It fetches in its slot, or before it has one (``heft.prefetch``): Joint's
   authors do not say which.  A map's block counts as a predecessor's data.
@@ -43,7 +44,7 @@ class Timelines:
     """The plans of all slots.  Times are those of the cluster's clock."""
 
     def __init__(self, slots: Numbers, dice: Random | None = None) -> None:
-        """``slots``: how many each server has [servers]; ``dice``: None = the first of equal ones."""
+        """``slots``: how many each server has [servers]; ``dice``: of equal ones; None = first."""
         self._dice = dice
         self._server = np.repeat(np.arange(len(slots)), slots)  #: of each slot
         self._end_s = np.zeros(len(self._server))  #: of the last task planned on each slot
