@@ -2,17 +2,19 @@
 
 Source: Jalaparti et al., SIGCOMM 2015, section 6.1 and Table 1; 6.2.1 (W2), 6.4 (mix), 6.6 (W1 in
 the simulation: 200 jobs, uniform in 15 min).  In its testbed W1 has 100 jobs in 60 min, since 4 min
-are 6.67 times the gap between two of them (6.5).
+are 6.67 times the gap between two of them (6.5), and 20 % of a mean job's time: with our sizes and
+rates that is so over a ``window`` of 8 min, for W3 of 6 min.
 
 Left open there, chosen here.  All: a map reads up to 256 MB; by default all jobs recur; task rates
-are the topology's; output is written once, where it is made, as "all job data transfers stay within
-those racks" (1), which further replicas would not.  W1: a third of the jobs is small (5 to 50
-tasks), a third medium (51 to 500) and a third large (1,000 to 2,000), log-uniform within each; the
-selectivities of maps and reduces are independent; a reduce fetches as much as a map reads.  W2: the
-jobs between the tiny ones and the two large ones read 200 MB to 200 GB and shuffle 1/4 to twice
-that; a reduce fetches 1 GB.  W3: sizes are lognormal and correlated (0.9); the tasks are split into
-maps and reduces in proportion to input and intermediate data; the output is 1/4 to all of the
-intermediate data.
+are the topology's; output is written once (``output_replication``), where it is made, as "all job
+data transfers stay within those racks" (1), which further replicas would not.  Ad hoc jobs may have
+a queue of their own (``ad_hoc_queue``): they get "otherwise idle" slots by 1, and what Yarn-CS
+gives them by 6.4.  W1: a third of the jobs is small (5 to 50 tasks), a third medium (51 to 500) and
+a third large (1,000 to 2,000), log-uniform within each; the selectivities of maps and reduces are
+independent; a reduce fetches as much as a map reads.  W2: the jobs between the tiny ones and the
+two large ones read 200 MB to 200 GB and shuffle 1/4 to twice that; a reduce fetches 1 GB.  W3:
+sizes are lognormal and correlated (0.9); the tasks are split into maps and reduces in proportion to
+input and intermediate data; the output is 1/4 to all of the intermediate data.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
+import msgspec
 import numpy as np
 
 from railyard.cluster.errors import require
@@ -86,13 +89,23 @@ class W1Options(OfW1Options, frozen=True, kw_only=True):
     window: Duration = 900.0  #: length of uniform arrivals
 
 
-class MixOptions(OfW1Options, frozen=True, kw_only=True):
-    """50 ad hoc jobs in a batch, 100 recurring ones over an hour."""
+class BesideAdHocOptions(OfW1Options, frozen=True, kw_only=True):
+    """The options of workloads with a batch of ad hoc jobs of W1."""
 
     COUNTS: ClassVar = {"ad_hoc": 0}
 
-    jobs: int = 100  #: how many are planned for; the others are ad hoc
     ad_hoc: int = 50  #: size of the batch of W1
+    ad_hoc_queue: Literal["shared", "own"] = "shared"  #: "own": the batch is in queue "adhoc"
+
+    def without_effect(self) -> dict[str, str]:
+        off = super().without_effect()
+        return off if self.ad_hoc else off | {"ad_hoc_queue": "ad_hoc above 0: there is no batch"}
+
+
+class MixOptions(BesideAdHocOptions, frozen=True, kw_only=True):
+    """50 ad hoc jobs in a batch, 100 recurring ones over an hour."""
+
+    jobs: int = 100  #: how many are planned for; the others are ad hoc
 
 
 # W1 ----------------------------------------------------------------------------------------------
@@ -253,7 +266,7 @@ def _w3_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
 def mix(options: MixOptions, seed: int) -> Workload:
     """100 recurring jobs and 50 ad hoc ones of W1."""
     planned = populate(_w1_shapes(options.jobs, options, seed), options, seed)
-    jobs = merged(_ad_hoc_batch(options.ad_hoc, options, seed), planned)
+    jobs = merged(_ad_hoc_batch(options, seed), planned)
     known = [job for job in jobs if job.recurrence is not None]
     last_s = max((job.submit_s for job in known), default=0.0)
     return Workload(
@@ -267,7 +280,7 @@ def mix(options: MixOptions, seed: int) -> Workload:
     )
 
 
-def _ad_hoc_batch(count: int, options: OfW1Options, seed: int) -> tuple[WorkloadJob, ...]:
+def _ad_hoc_batch(options: BesideAdHocOptions, seed: int) -> tuple[WorkloadJob, ...]:
     """Jobs of W1 that are not predicted, all submitted at once."""
     plain = Population(
         users=options.users,
@@ -275,7 +288,11 @@ def _ad_hoc_batch(count: int, options: OfW1Options, seed: int) -> tuple[Workload
         arrivals="batch",
         output_replication=options.output_replication,
     )
-    return populate(_w1_shapes(count, options, seed, "adhoc"), plain, seed, label="adhoc-")
+    shapes = _w1_shapes(options.ad_hoc, options, seed, "adhoc")
+    jobs = populate(shapes, plain, seed, label="adhoc-")
+    if options.ad_hoc_queue == "shared":
+        return jobs
+    return tuple(msgspec.structs.replace(job, queue="adhoc") for job in jobs)
 
 
 # TPC-H -------------------------------------------------------------------------------------------
@@ -297,7 +314,7 @@ _QUERIES = {
 }  # fmt: skip
 
 
-class TpchOptions(OfW1Options, frozen=True, kw_only=True):
+class TpchOptions(BesideAdHocOptions, frozen=True, kw_only=True):
     """Section 6.3: 15 recurring Hive queries on 200 GB over 25 min, and a batch of jobs of W1.
 
     Left open there, chosen here: the 15 of the 22 queries (by seed) and the number of jobs of W1
@@ -308,8 +325,6 @@ class TpchOptions(OfW1Options, frozen=True, kw_only=True):
     a few kB, are shipped with a query, and are left out.  The queries share the database's files,
     or with ``tables=own`` each has its own.
     """
-
-    COUNTS: ClassVar = {"ad_hoc": 0}
 
     jobs: int = 15  #: how many queries; the batch of W1 is beside them
     window: Duration = 1500.0  #: length of uniform arrivals
@@ -344,7 +359,7 @@ def tpch(options: TpchOptions, seed: int) -> Workload:
     size_bytes = sum(table.size_bytes for table in shared.values())
     return Workload(
         name="corral-tpch",
-        jobs=merged(_ad_hoc_batch(options.ad_hoc, options, seed), queries),
+        jobs=merged(_ad_hoc_batch(options, seed), queries),
         statistics=(
             statistic("queries", "", len(queries), 15, note="section 6.3"),
             statistic("last query", "s", last_s, (0.0, 1500.0), note="section 6.3"),

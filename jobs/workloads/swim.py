@@ -76,8 +76,9 @@ class CoSchedulerOptions(SwimOptions, frozen=True, kw_only=True):
 
     Left open there, chosen here: which jobs (those that shuffle, as the others send nothing, and of
     at most 4 TB, as each was replayed on a single node), task times, and the replicas of the output
-    (one).  Against the text, all come at once: "uniformly at random in [0, 90] minutes" they leave
-    the cluster idle, and the paper's makespans rule that out (docs/reproduce-co-scheduler.md).
+    (one).  Against the text, all come at once (``arrivals``): "uniformly at random in [0, 90]
+    minutes" the cluster is idle, which the paper's makespans rule out (see
+    docs/reproduce-co-scheduler.md).
     """
 
     jobs: int = 1000  #: size of a random sample of the jobs; 0 = all

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from railyard.api import arguments
 from railyard.api.arguments import AnyJob, job_words
-from railyard.api.results import Comparison, Run, data_frame, preformatted, printed, run_of
+from railyard.api.results import Comparison, Picture, Run, data_frame, preformatted, printed, run_of
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.experiments.comparison import Comparison as Comparing
 from railyard.experiments.figures import Figure, Setup
@@ -30,6 +31,7 @@ from railyard.experiments.reproduction import (
     values,
 )
 from railyard.report.pages import finish_folder
+from railyard.report.pictures import draw_published
 from railyard.runs.config import require_known_options
 from railyard.runs.files import fetched_inputs
 from railyard.runs.folder import code_state, write_json
@@ -218,10 +220,19 @@ class Reproduction:
             for line in figure["lines"]
         )
 
+    def picture(self, figure: str) -> Picture:
+        """A figure: our means and intervals beside the paper's numbers."""
+        if figure not in self.figures:
+            raise unknown_name("figure", figure, self.figures)
+        title = f"{self.figures[figure].where}: {self.figures[figure].title}"
+        return Picture(partial(draw_published, title, self.values[figure]))
+
     def save(self, folder: Path) -> None:
-        """Write all numbers, and the summary of each run, to a new folder."""
+        """Write all numbers, a picture of each figure and each run's summary to a new folder."""
         folder.mkdir()
         write_json(self.numbers, folder / "figures.json")
+        for figure in self.figures:
+            self.picture(figure).save(folder / f"{figure}.svg")
         save_runs(self.found, folder / "runs")
 
     def show(self) -> None:

@@ -177,6 +177,11 @@ def share_on_circuits(run: Summary) -> float | None:
     return _percent(moved_bytes("ocs")(run), _shuffled_across(run))
 
 
+def _by_circuit(run: Summary) -> float | None:
+    """Of all that is sent between racks, in %."""
+    return _percent(moved_bytes("ocs")(run), moved_bytes("cross_rack")(run))
+
+
 def core_used(run: Summary) -> float | None:
     """What racks send by packets, in % of what their links carry until the last job ends."""
     racks = topology_named(run["topology"]).rack_list()
@@ -264,6 +269,7 @@ def measures_of(which: WhichJobs = lambda _: True) -> dict[str, Measure]:
         plain("core used", core_used),
         plain("circuits used", circuits_used),
         plain("on circuits", share_on_circuits),
+        plain("by circuit", _by_circuit),
         # of each job beside itself in another run: always over all jobs
         mean_reduction("job time, mean of each", "jct_s", mean_s),
         reduction("slowdown", slowdown, RATIO),

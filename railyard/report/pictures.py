@@ -20,6 +20,7 @@ from railyard.cluster.errors import require
 from railyard.cluster.ids import NodeId, rack_of
 from railyard.cluster.units import format_count, format_duration, format_number
 from railyard.experiments.contenders import Row
+from railyard.experiments.reproduction import Value
 from railyard.experiments.statements import Statements
 from railyard.gateway.page.theme import Theme
 from railyard.report.recordedrun import LinkLoads, Outcome, Results, link_kind, natural
@@ -254,6 +255,54 @@ def draw_bars(rows: Sequence[Row], metric: Metric, said: Statements, theme: Them
     axes.set_title(metric.title)
     axes.set_xlabel(unit.name)
     return figure
+
+
+# A paper's figure ---------------------------------------------------------------------------------
+def draw_published(title: str, values: Sequence[Value], theme: Theme) -> Figure:
+    """Our means with their intervals beside the paper's numbers, a panel for each measure.
+
+    What the paper says is a tick, the two ends of a range, or an arrow from 0 to the better side.
+    """
+    panels: dict[str, list[Value]] = {}
+    for value in values:
+        if value.ours is not None:
+            panels.setdefault(value.line.measure.words, []).append(value)
+    heights = [len(some) + 2.0 for some in panels.values()]
+    figure = new_figure(7.0, 0.7 + 0.22 * sum(heights))
+    figure.suptitle(title, x=0.0, ha="left", fontsize=10.5, fontweight="bold")
+    every = figure.subplots(len(panels), 1, height_ratios=heights, squeeze=False)[:, 0]
+    for axes, (words, some) in zip(every, panels.items(), strict=True):
+        _beside_published(axes, some, theme)
+        unit = some[0].line.measure.unit
+        _title_rows(axes, len(some), f"{words}, {unit}" if unit else words, theme)
+    return figure
+
+
+def _beside_published(axes: Axes, values: Sequence[Value], theme: Theme) -> None:
+    for row, value in enumerate(values):
+        ours, known = value.ours, value.line.published
+        assert ours is not None
+        if known is not None:
+            ends = [end for end in (known.least, known.most) if math.isfinite(end)]
+            mark = "|" if known.is_number else ">" if known.least == 0 else "<"
+            colour = theme.colours[1]
+            rows = [row] * len(ends)
+            axes.plot(ends, rows, f"{mark}-", markersize=9, color=colour, label="paper")
+        axes.errorbar(
+            ours.mean,
+            row,
+            xerr=ours.half_width,
+            fmt="o",
+            markersize=3.5,
+            color=theme.colours[0],
+            capsize=2.5,
+            label="Railyard, 95 %",
+        )
+    names = [f"{value.line.case}  {value.line.subject}".strip() for value in values]
+    axes.set_yticks(range(len(names)), names, fontsize=7.5)
+    handles, labels = axes.get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))
+    axes.legend(once.values(), once.keys(), fontsize=7, frameon=False, loc="best")
 
 
 # A run over time ----------------------------------------------------------------------------------

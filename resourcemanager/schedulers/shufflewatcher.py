@@ -1,15 +1,18 @@
 """ShuffleWatcher: each job in the few racks that cut its own bytes across racks.
 
 Source: Ahmad et al., ShuffleWatcher: Shuffle-aware Scheduling in Multi-tenant MapReduce Clusters,
-USENIX ATC 2014, as Corral (SIGCOMM 2015, section 6.1 b) describes it for its comparison: each job
-is confined to the racks that make its cross-rack bytes least, whatever other jobs do, and its
-input stays where HDFS put it.  ShuffleWatcher's own paper was not at hand: that bytes that maps
-read from other racks count like those of the shuffle is our reading of that account.  Left out,
-as that account has neither: shuffles put off while the network is busy, an order of tenants.
+USENIX ATC 2014, from second hand: its abstract, and Corral's account (SIGCOMM 2015, section 6.1 b).
+By the abstract a job's maps run where their output is on as few nodes as possible, which the
+replicas of their input leave room for, its reduces on the nodes that have that output, and its
+shuffle is put off or stretched while the network is busy, all as far as tenants keep their shares.
+By Corral's account each job keeps to some racks, so that its bytes across racks are few, whatever
+other jobs do; its input stays where HDFS put it, so that most maps read across racks.
+``shufflewatcher`` is the latter: no shuffle is put off, and tenants have no order of their own.
 Left open there, chosen here: on r racks a job reads from afar what has no replica there, and
-shuffles D_S (r-1)/r across racks; racks are added one by one, the one that adds most of the input
-first, equal ones by chance.  D_S of a job without a forecast is ``sir`` times its input.  Ties
-go to fewer racks.  Jobs are in the order of ``capacity``, so that only the racks differ from it.
+shuffles D_S (r-1)/r across racks; the racks of the least sum are taken, of equal sums the fewest.
+Racks are added one by one, the one that adds most of the input first, equal ones by chance.  D_S of
+a job without a forecast is ``sir`` times its input.  Jobs are in the order of ``capacity``, so that
+only the racks differ from it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +28,7 @@ from railyard.runs.config import grain_of
 from railyard.runs.workloads import simulators_workload
 
 MEASURES = measures_of()
-CO_SCHEDULER, JOINT = paper("co-scheduler"), paper("joint")
+CO_SCHEDULER, CORRAL, JOINT = paper("co-scheduler"), paper("corral"), paper("joint")
 SHADOW, TETRIUM = paper("shadow"), paper("tetrium")
 JOBS = Setup(workload="tetrium-bigdata,jobs=2", topology="tetrium-8", scheduler="fair")
 
@@ -138,11 +139,50 @@ def test_what_holds_around_a_block_holds_in_it_unless_it_says_else():
     assert [line.case for line in made.figures(quick=False)["fig1"].lines] == ["y", "y, slow"]
 
 
+# Corral ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_number_of_corrals_paper_is_in_some_figure(quick: bool):
+    found = {
+        name: {
+            (line.published.least, line.published.most)
+            for line in figure.lines
+            if line.published and math.isfinite(line.published.most - line.published.least)
+        }
+        for name, figure in CORRAL.figures(quick).items()
+    }
+    assert found["fig6"] == {(10, 33)}
+    assert found["fig7"] == {(20, 90), (0, 20), (40, 40)}
+    assert found["fig8"] == {(30, 56), (26, 36), (0, 0)}
+    assert found["fig9"] == {(30, 36)}
+    assert found["fig10"] == {(18.5, 18.5), (21, 21)}
+    assert found["fig11"] == {(33, 33), (27, 27), (20, 20), (37, 37), (28, 28)}
+    assert found["fig12"] == {(10, 33), (26, 36), (50, 100), (60, 100)}
+    assert found["fig13"] == {(25, 35), (40, 40), (25, 40)}
+    assert found["fig14"] == {(46, 46), (45, 45)}
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_late_jobs_are_as_late_for_w1s_gaps_as_in_the_paper(quick: bool):
+    """4 min are 6.67 gaps (section 6.5)."""
+    figure = CORRAL.figures(quick)["fig13"]
+    late = [setup.workload for setup in figure.setups() if "late_by" in setup.workload]
+    assert late
+    for name, text in (text.split(",", 1) for text in late):
+        given = dict(pair.split("=") for pair in text.split(","))
+        jobs, window, late_by = (given[key].rstrip("s") for key in ("jobs", "window", "late_by"))
+        assert name == "corral-w1"
+        assert float(late_by) / (float(window) / int(jobs)) == pytest.approx(240 / 36, rel=0.01)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_simulated_jobs_come_at_the_papers_rate(quick: bool):
+    """200 jobs over 15 min (section 6.6)."""
+    for setup in CORRAL.figures(quick)["fig14"].setups():
+        given = dict(pair.split("=") for pair in setup.workload.split(",")[1:])
+        assert float(given["window"].rstrip("s")) / int(given["jobs"]) == 4.5
+
+
 # Co-scheduler ------------------------------------------------------------------------------------
-_TIMES = {"makespan", "JCT mean", "CCT mean"}
-_EXACT = ("fig5a", "fig5b", "fig6", "load", "printed")
-
-
 @pytest.fixture
 def _trace(tmp_path, monkeypatch):
     """1,040 jobs in place of the public trace, 1,000 of them shuffle, most of these a few bytes."""
@@ -171,26 +211,28 @@ def test_every_number_of_co_schedulers_paper_is_in_some_figure(quick):
     assert exact["fig5b"] == {2.2, 33.0, 95.2}
     assert exact["fig7"] == {16, 21, 25}
     assert exact["fig10"] == {18, 21, 43, 51}
-    assert {line.measure.title for line in figures["fig5a"].lines} == _TIMES
+    titles = {line.measure.title for line in figures["fig5a"].lines}
+    assert titles == {"makespan", "JCT mean", "CCT mean"}
 
 
-def test_the_main_table_is_of_every_task_and_flow_and_others_say_that_they_are_not():
-    quick = CO_SCHEDULER.figures(True)
-    for name, figure in CO_SCHEDULER.figures(False).items():
-        coarse = {bool(setup.coarse) for setup in figure.setups()}
-        assert coarse == {name not in _EXACT} or name == "coarsening", name
-        says = any("tasks are one" in words for words in figure.scaled)
-        assert says == (name not in _EXACT and name != "coarsening"), name
-        assert {setup.coarse for setup in quick[name].setups()} == {
-            setup.coarse for setup in figure.setups()
-        }
-
-
-def test_all_go_with_sunflow_on_the_papers_topology():
-    for figure in CO_SCHEDULER.figures(False).values():
+@pytest.mark.parametrize("quick", [True, False])
+def test_all_go_with_sunflow_on_the_papers_topology_with_every_task_and_flow(quick):
+    for figure in CO_SCHEDULER.figures(quick).values():
         for setup in figure.setups():
             assert setup.topology == "co-scheduler-60x10"
             assert setup.flow_scheduler == "sunflow"
+            assert setup.coarse == ""
+
+
+def test_corral_has_the_settings_of_its_own_paper_in_one_reading_only():
+    figures = CO_SCHEDULER.figures(True)
+    named = [(name, line) for name, figure in figures.items() for line in figure.lines]
+    changed = {
+        (name, line.case.partition(",")[0], line.own.scheduler_options)
+        for name, line in named
+        if line.base is not None and line.base.scheduler_options
+    }
+    assert changed == {("readings", "late reduces and a plan for the makespan", ())}
 
 
 def test_the_share_on_circuits_is_of_what_shuffles_send_between_racks():
@@ -199,6 +241,7 @@ def test_the_share_on_circuits_is_of_what_shuffles_send_between_racks():
     assert share_on_circuits(run) == 25.0
     nothing = {"jobs": [{"cross_rack_shuffle_bytes": 0}], "bytes": {"ocs": 0}}
     assert share_on_circuits(nothing) is None
+    assert MEASURES["by circuit"].of(run, None) == 2.5, "of all bytes"
 
 
 def test_the_use_of_the_core_is_of_60_links_and_that_of_circuits_of_60_ports():
@@ -223,11 +266,11 @@ def test_as_printed_jobs_that_do_not_shuffle_come_too_within_90_minutes():
 
 @pytest.mark.usefixtures("_trace")
 def test_co_schedulers_shuffles_go_by_circuits():
-    setups = CO_SCHEDULER.figures(False)["wavelengths"].setups()
-    [setup] = [each for each in setups if ("wavelengths", "4") in each.network]
-    few = replace(setup, workload=f"{setup.workload},shuffle_min=1GB,jobs=8")
+    setups = CO_SCHEDULER.figures(False)["fig5b"].setups()
+    [setup] = [each for each in setups if each.scheduler == "co-scheduler"]
+    few = replace(setup, workload=f"{setup.workload},shuffle_min=1GB,jobs=2,times=4")
     [summary] = carry_out({few: [1]})[few]
-    assert len(summary["jobs"]) == 8
+    assert len(summary["jobs"]) == 2
     share = share_on_circuits(summary)
     assert share is not None
     assert 90 < share <= 100

@@ -34,7 +34,9 @@ from railyard.experiments.reproduction import (
     show,
     values,
 )
+from railyard.gateway.page.theme import LIGHT
 from railyard.jobs.workloads.catalog import workload
+from railyard.report.pictures import draw_published, themed
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.runs.figures import TIME
 from railyard.simulator.behaviour import Behaviour
@@ -149,6 +151,28 @@ def test_the_table_tells_ours_the_papers_and_what_is_smaller(capsys):
     assert published_words(WORSE, "%") == "< 0 %"
 
 
+def test_the_picture_has_ours_beside_the_papers():
+    known = {"range": (30, 56), "way": WORSE, "none": None}
+    compared = [
+        each for case, one in known.items() for each in against_fair(MAKESPAN, case=case, known=one)
+    ]
+    found = {JOBS: [summary()] * 2, JOBS.under("delay"): [summary(80.0), summary(70.0)]}
+    with themed(LIGHT):
+        [axes] = draw_published("Fig. 1", values(figure(*compared), found), LIGHT).axes
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == [
+        "range  delay",
+        "way  delay",
+        "none  delay",
+    ]
+    drawn = [(line.get_label(), line.get_marker(), list(line.get_xdata())) for line in axes.lines]
+    assert [each for each in drawn if each[0] == "paper"] == [
+        ("paper", "|", [30, 56]),
+        ("paper", "<", [0.0]),
+    ]
+    assert [list(xs) for _, marker, xs in drawn if marker == "o"] == [[25.0]] * 3
+    assert axes.get_title(loc="left") == "less makespan, %"
+
+
 def test_whether_runs_are_exact_is_reported():
     exact = Setup(workload="corral-w3,jobs=2", topology="flat-4x4", scheduler="fair")
     rounded = replace(exact, behaviour=Behaviour(together_s=0.1))
@@ -260,7 +284,7 @@ def test_an_unknown_case_runs_nothing(railyard):
     done = railyard.call("reproduce", "corral", "fig6", "--quick", "--case", "W4")
     assert done.returncode == 2
     assert 'unknown case "W4"' in done.stderr
-    assert "There are: W1, W2, W3" in done.stderr
+    assert "There are: W1, W1 against local-shuffle, W1 against shufflewatcher, W2, " in done.stderr
 
 
 def test_a_tiny_experiment(tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -53,6 +54,17 @@ def test_the_mix_has_ad_hoc_jobs_in_a_batch(seed):
     ad_hoc = [job for job in jobs if job.recurrence is None]
     assert [job.submit_s for job in ad_hoc] == [0.0] * 50
     assert len(jobs) == 150
+
+
+@pytest.mark.parametrize("name", ["corral-mix", "corral-tpch"])
+def test_ad_hoc_jobs_may_have_a_queue_of_their_own(name):
+    shared, own = (workload(f"{name}{text}", 1).jobs for text in ("", ",ad_hoc_queue=own"))
+    assert {job.queue for job in shared} == {"default"}
+    assert {(job.queue, job.recurrence is None) for job in own} == {
+        ("default", False),
+        ("adhoc", True),
+    }
+    assert [msgspec.structs.replace(job, queue="default") for job in own] == list(shared)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -12,6 +12,7 @@ from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages import AttemptFailed, CancelFlow, FlowFailed, KillAttempt, StartFlow
 from railyard.resourcemanager.core.jobs import Stage, Task
+from railyard.resourcemanager.core.shuffling import loops
 from railyard.resourcemanager.core.shuffling.shuffle import TRIES_MAX
 from railyard.resourcemanager.driving.eventlog import EventLog, replay
 from railyard.resourcemanager.driving.trace import chrome_trace
@@ -579,3 +580,7 @@ def test_an_attempt_that_breaks_while_it_is_being_killed_did_not_fail():
     assert c.run().ended == {"j0": ""}
     record = c.core.records[JobId("j0")]
     assert (record.failed, record.failures) == (0, [])
+
+
+def test_the_compiled_loop_is_loaded_once_in_a_process():
+    assert loops.compiled() is loops.compiled()

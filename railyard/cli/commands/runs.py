@@ -458,7 +458,7 @@ def _require_only(names: tuple[str, ...]) -> None:
         "--out",
         metavar="DIR",
         callback=new_folder,
-        help="Write numbers and summaries of all runs to a new folder.",
+        help="Write numbers, a picture of each figure and all runs' summaries to a new folder.",
     ),
 )
 def reproduce(request: ReproduceRequest) -> None:

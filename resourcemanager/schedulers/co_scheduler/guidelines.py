@@ -66,8 +66,8 @@ class CoConfig(FairConfig, frozen=True, kw_only=True, forbid_unknown_fields=True
     guidelines: Literal["all", "data", "none"] = "all"  #: "data": for data and maps only
     sir: float = 1.0  #: shuffle / input of a job before any of its maps has ended
     zone_factor: float = 1.1  #: a recurring job's latency may be this many times its best
-    #: predict shuffles by eq. 2 (without delta), under which makespans are less than Fair's and
-    #: Corral's as published; false: by eq. 10, as printed, by which a shuffle to one rack is free
+    #: predict shuffles by what the busiest rack carries (eq. 2, without delta); false: by eq. 10,
+    #: as printed, by which a shuffle to one rack is free
     shuffle_bound: bool = True
     hold_out_s: float = 30.0  #: how long a job refuses slots off its guideline; 0 = not at all
     #: jobs refuse such slots only as long as circuits should save them more time than waiting costs

@@ -7,14 +7,17 @@ of all jobs at once or of each as it comes, and made anew as estimates change.  
 (section 4) is ``planner``, its response functions (4.3) are ``latency``; where tasks of planned
 jobs may run (3.1, 5) is ``shared.rackbound``.
 ``corral-fair`` is Corral as Co-scheduler's paper has it: "equivalent to Fair when there are not any
-recurring jobs", and with Sunflow; without queues, so that "corral.guaranteed" says nothing.
+recurring jobs", and with Sunflow; without queues, so that "corral.guaranteed" says nothing.  Its
+reduces overlap with maps as Yarn's do, and it plans for the mean, as jobs come online there.
 ``local-shuffle`` (section 6.1 c) is Corral's plan and tasks with HDFS's data.
 
 Left open there, chosen here:
 
-* One replica goes to R_j, spread evenly over its racks; where the others go, together in another
-  rack, is the block store's rule: to its emptiest nodes (section 4.5 has the least loaded rack).  A
-  job's output goes where HDFS puts it.
+* One replica goes to R_j, spread evenly over its racks.  ``replica_racks`` says nothing of the
+  others: together in another rack, by the block store's rule (4.5: on the least loaded rack), so
+  that racks are filled less evenly than in 6.2.1.  A job's output goes where HDFS puts it.
+* The planner counts a shuffle once, ``shuffle_in_waves`` once a wave of reduces, as 4.3 prints it:
+  then W2's large jobs get 7 racks each, and not the 3 of 6.2.1.
 * A job that has come, or has had its data placed, keeps its racks; in a new plan these are busy
   until it was planned to be done.  A job without a forecast in the plan, but with one when it or
   its data comes, is planned then, behind the others.
@@ -154,9 +157,7 @@ class CorralConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_unknown_fi
     scenario: Aim = "auto"  #: of plans made from forecasts; "auto": batch if all come at once
     #: penalty for data out of balance, in units of 1 / (a rack's bandwidth to the core); 4.5 has 1
     imbalance: float = 1.0
-    #: count all of a shuffle once for each wave of reduces.  4.3 prints it so, but W2's large jobs
-    #: get 3 racks each in 6.2.1, and 7 by that; with this default they get 3 and 4
-    shuffle_in_waves: bool = False
+    shuffle_in_waves: bool = False  #: count all of a shuffle once for each wave of reduces
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -233,5 +234,6 @@ RECIPES = (
         order=CorralFair,
         tasks=CorralFair,
         flow_scheduler="sunflow",
+        settings={"corral.reduce_share": 0.5, "corral.scenario": "online"},
     ),
 )

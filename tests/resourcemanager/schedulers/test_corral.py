@@ -144,13 +144,17 @@ def test_a_map_whose_data_is_in_none_of_the_racks_does_not_wait_for_it(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("share", "held"),
-    [pytest.param(0.0, (2, 0), id="none by default"), pytest.param(0.5, (1, 1), id="half")],
+    ("scheduler", "share", "held"),
+    [
+        pytest.param("corral", 0.0, (2, 0), id="none by default"),
+        pytest.param("corral", 0.5, (1, 1), id="half"),
+        pytest.param("corral-fair", 0.0, (1, 1), id="as under Yarn"),
+    ],
 )
-def test_reduces_leave_the_racks_slots_to_maps(tmp_path: Path, share: float, held):
+def test_reduces_leave_the_racks_slots_to_maps(tmp_path: Path, scheduler: str, share: float, held):
     """The cluster has 6 slots, of which SlowStart gives reduces 2; the job's rack has no more."""
     options = {"corral.reduce_share": share} if share else {}
-    c = corral(tmp_path, {"j0": "r0"}, options=options)
+    c = corral(tmp_path, {"j0": "r0"}, scheduler=scheduler, options=options)
     c.submit("j0", maps=8, reduces=4, map_s=10)
     c.run(until_s=25.0)
     stages = c.core.state.jobs["j0"].stages
@@ -234,6 +238,14 @@ def test_a_users_planned_jobs_have_their_shares_together_and_use_them_by_priorit
     held = {job.id: job.held for job in c.core.state.jobs.values()}
     assert held == {"j0": 0, "j1": 2, "j2": 4}
     assert c.run().unfinished == []
+
+
+def test_corral_fair_plans_for_the_mean_even_if_jobs_come_at_once():
+    """One after the other on all racks, two jobs are done before the one that ends last."""
+    for scheduler, width in (("corral", 1), ("corral-fair", 3)):
+        c = tiny_cluster(racks=3, scheduler=scheduler)
+        predict(c, *"abc", maps=8, reduces=4)
+        assert [len(placed(c, job)[0]) for job in "abc"] == [width] * 3
 
 
 def test_under_corral_fair_planned_jobs_keep_to_their_racks(tmp_path: Path):
