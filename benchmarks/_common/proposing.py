@@ -39,7 +39,7 @@ from railyard.simulator.simulation import Simulation
 BOUND = 1.03
 #: {what is simulated: workload, topology, scheduler}
 SETUPS = {
-    "30 jobs of Joint, fair": ("joint,jobs=30", "joint-16x6", "fair"),
+    "30 jobs of Joint, fair": ("joint,jobs=30,work=600s,median=35,reads=1", "joint-16x6", "fair"),
     "8 jobs of W1, capacity": ("corral-w1,jobs=8,grain=12", "corral-7x30", "capacity"),
 }
 #: So many steps, or events, one of both takes before it is the other's turn.

@@ -31,7 +31,7 @@ _CORRAL = "corral-50x40"
 _W1 = (_CORRAL, "capacity", "maxmin")
 _JOINT = ("joint-16x6", "fair", "maxmin")
 #: Jobs that leave the network idle, so that no more of them wait as there are more.
-_JOINT_JOBS = "joint,edges=jobs,work=1210s,median=20"
+_JOINT_JOBS = "joint,edges=jobs,work=1210s,median=20,reads=1"
 #: How Corral's jobs are simulated, and what mean JCTs may differ by from the exact ones.
 ROUGHLY = ("output_block=2000000000", "together_s=.5", "progress_s=0")
 ROUGHNESS_BOUND = 0.05

@@ -263,6 +263,8 @@ def measures_of(which: WhichJobs = lambda _: True) -> dict[str, Measure]:
         reduction("makespan", lambda run: float(run["makespan_s"])),
         reduction("compute time", slot_s),
         reduction("cross-rack bytes", moved_bytes("cross_rack"), SIZE),
+        reduction("slots used", lambda run: 100.0 * run["slot_utilization"], POINTS),
+        reduction("links used", lambda run: 100.0 * run["network_utilization"], POINTS),
         reduction("bytes between sites", moved_bytes("wan"), SIZE),
         plain("of bytes between sites: maps'", _sent_by_maps),
         share("slots used", "slot_utilization"),

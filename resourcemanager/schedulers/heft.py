@@ -12,7 +12,8 @@ Left open there, chosen here:
 
 * Jobs come over time: each is planned whole as it comes, behind and between what is planned of
   earlier ones, whose plans stay.  A slot is free no sooner than its server has done what is queued.
-  Of equal times, the first slot in the order of the topology.
+* Of equal times, the first slot in the order of the topology, so that reduces of different jobs
+  share switches where much is idle; or any slot (``heft.ties``).
 * A slot is given to the first task of its server's plan whose predecessors have all ended: plans
   are orders, not times.  It fetches in its slot, or before it has one (``heft.prefetch``): Joint's
   authors do not say which.  A map's block counts as a predecessor's data.
@@ -22,6 +23,8 @@ Left open there, chosen here:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from random import Random
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -40,8 +43,9 @@ from railyard.resourcemanager.schedulers.joint.servers import (
 class Timelines:
     """The plans of all slots.  Times are those of the cluster's clock."""
 
-    def __init__(self, slots: Numbers) -> None:
-        """``slots``: how many each server has [servers]."""
+    def __init__(self, slots: Numbers, dice: Random | None = None) -> None:
+        """``slots``: how many each server has [servers]; ``dice``: of equal ones; None = first."""
+        self._dice = dice
         self._server = np.repeat(np.arange(len(slots)), slots)  #: of each slot
         self._end_s = np.zeros(len(self._server))  #: of the last task planned on each slot
         self._gaps: list[tuple[float, float, int]] = []  #: (begin, end, slot) before that
@@ -64,6 +68,8 @@ class Timelines:
         ready_s = np.where(usable, np.maximum(ready_s, now_s), np.inf)
         start_s = np.maximum(self._end_s, ready_s[self._server])
         slot = int(start_s.argmin())
+        if self._dice is not None:
+            slot = self._dice.choice(np.flatnonzero(start_s == start_s[slot]).tolist())
         best = slot, float(start_s[slot])
         if self._gaps:
             begins, ends, slots = map(np.array, zip(*self._gaps, strict=True))
@@ -93,6 +99,8 @@ class HeftConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Settings "heft.*"."""
 
     prefetch: bool = False  #: whether tasks fetch before they have slots, once all sources are done
+    #: which of several slots with equal times gets a task
+    ties: Literal["first", "random"] = "first"
 
 
 class Heft(LocalSchedulers):
@@ -106,7 +114,9 @@ class Heft(LocalSchedulers):
         super().__init__(config, cluster)
         self._prefetch = config.prefetch
         slots = [node.slots for node in cluster.topology.nodes()]
-        self._timelines = Timelines(np.array(slots, dtype=np.int64))
+        self._timelines = Timelines(
+            np.array(slots, dtype=np.int64), cluster.random if config.ties == "random" else None
+        )
         self._new: list[JobView] = []
         self._startable: dict[str, StageView] = {}  #: stages of which all sources have just ended
 

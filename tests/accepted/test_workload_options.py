@@ -83,10 +83,11 @@ _OWN = {
     "joint": {
         "gap_deviation": ("", "1s"),
         "work": ("", "500s"),
-        "median": ("", "21"),
+        "median": ("", "4"),
         "edge": ("edges=jobs", "3MB"),
         "edges": ("", "jobs"),
         "reads": ("", "0.4"),
+        "block": ("reads=1", "7MB"),
     },
 }
 #: Values of which one may leave nothing of the other's: they are not drawn together.
@@ -192,6 +193,7 @@ def test_each_refused_option_is_named(name):
         ("swim,size_error=0.1", "size_error: changes nothing here: need recurring above 0"),
         ("swim,arrivals=uniform", "window = 0.0: need a time above 0"),
         ("swim,arrivals=poisson", "gap = 0.0: need a time above 0"),
+        ("joint,block=1MB", "block: changes nothing here: need reads above 0"),
         ("joint,edge=1MB", "edge: changes nothing here: need edges=jobs or edges=all"),
         ("joint,arrivals=batch,gap=3s", "gap: changes nothing here: need arrivals=poisson"),
         ("tetrium,skew=1,variation=1", "variation: changes nothing here: need no skew"),

@@ -279,11 +279,11 @@ def test_co_schedulers_shuffles_go_by_circuits():
 
 # Joint -------------------------------------------------------------------------------------------
 def test_joints_rivals_run_the_same_jobs_and_have_their_published_means():
-    figure = JOINT.figures(False)["table4"]
-    lines = [line for line in figure.lines if line.published is not None]
-    assert len(lines) == 7 * 5
-    assert all(line.measure.title == "JCT mean" for line in lines)
-    of_joint = [line.published.least for line in lines if line.subject == "joint + afap"]
+    lines = JOINT.figures(False)["table4"].lines
+    means = [line for line in lines if line.base is None]
+    assert len(means) == 7 * 5
+    assert all(line.measure.words == "JCT mean" for line in means)
+    of_joint = [line.published.least for line in means if line.subject == "joint + afap"]
     assert of_joint == [74, 48, 40, 34, 29, 25, 20]
     tripled = next(line for line in lines if line.case == "x 3")
     assert dict(tripled.own.network) == {
@@ -293,15 +293,49 @@ def test_joints_rivals_run_the_same_jobs_and_have_their_published_means():
     }
 
 
-def test_table_4_is_there_by_each_reading_of_the_edges():
-    read = {}
-    for name in ("table4", "table4-jobs", "table4-all"):
-        figure = JOINT.figures(True)[name]
-        [workload] = {setup.workload for setup in figure.setups()}
-        read[name] = workload.rpartition("=")[2]
-        used = {line.measure.title for line in figure.lines if line.published is None}
-        assert used == {"slots used", "root used", "aggregation used"}
-    assert read == {"table4": "trace", "table4-jobs": "jobs", "table4-all": "all"}
+@pytest.mark.parametrize("quick", [True, False])
+def test_all_of_joints_tables_are_there_with_all_methods(quick):
+    figures = JOINT.figures(quick)
+    for name, cases in (("table3", 8), ("table4", 7), ("table5", 7)):
+        means = [line for line in figures[name].lines if line.base is None]
+        assert len({line.own for line in means}) == len(means) == 5 * cases
+        assert all(line.published is not None for line in figures[name].lines)
+    gains = {
+        line.base.under("heft + sjf") == line.base
+        for line in figures["fig9"].lines
+        if line.base and line.published == Published(55, 55)
+    }
+    assert gains == {True}, "the abstract's 55 %"
+
+
+def test_joints_servers_grow_for_each_method_against_itself():
+    case = "336 instead of 240 servers"
+    lines = JOINT.figures(False)["table5"].only([case]).lines
+    assert len(lines) == 4
+    for line in lines:
+        assert line.base is not None
+        assert line.own.pair == line.base.pair
+        assert line.own.network == (("racks.nodes", "21"),)
+        assert line.base.network == (("racks.nodes", "15"),)
+
+
+def test_other_readings_of_joint_change_one_thing_each():
+    lines = JOINT.figures(True)["readings"].lines
+    whole = JOINT.figures(False)["readings"].lines
+    assert [line.own for line in lines] == [line.own for line in whole], "slow, so always small"
+    usual = "joint,jobs=30,gap=15s"
+    read = {line.case: line.own.workload.removeprefix(usual) for line in lines if not line.base}
+    assert read == {
+        "as in Table 4": "",
+        "maps read as much as they output": ",reads=1",
+        "edges=all": ",edges=all",
+        "edges=jobs": ",edges=jobs",
+        "600 s a job": ",work=600s,median=35",
+        "600 s a job whose maps read": ",work=600s,median=35,reads=1",
+        "HEFT's ties at random": "",
+    }
+    drawn = [line for line in lines if line.case == "HEFT's ties at random"]
+    assert all(("heft.ties", "random") in line.own.scheduler_options for line in drawn)
 
 
 def test_runs_of_the_paper_s_own_set_up_are_shared_by_figures():

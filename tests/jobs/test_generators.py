@@ -175,15 +175,34 @@ def test_joint_s_jobs_are_as_large_and_as_unlike_as_asked_for():
     def tasks(options):
         return [job.tasks for job in workload(f"joint,{options}", 1).jobs]
 
-    alike, unlike = tasks("jobs=200"), tasks("median=10")
+    alike, unlike = tasks("jobs=200"), tasks("median=4")
     for counts in (alike, unlike):
-        assert np.mean(counts) == pytest.approx(600 / 13, rel=0.02)
-    assert np.std(alike) < 50 < 100 < np.std(unlike)
+        assert np.mean(counts) == pytest.approx(121 / 13, rel=0.03)
+    assert np.std(alike) < 6 < 15 < np.std(unlike)
     assert np.mean(tasks("work=1210s,median=20")) == pytest.approx(1210 / 13, rel=0.02)
-    with pytest.raises(UsageError, match=r"median = 50\.0: need 2 to 46\.2, the mean"):
+    with pytest.raises(UsageError, match=r"median = 50\.0: need 2 to 9\.31, the mean"):
         workload("joint,median=50", 1)
     read = workload("joint,reads=0.5", 1).jobs
     assert all(job.input_bytes <= 0.5 * job.shuffle_bytes + job.tasks for job in read)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_joint_s_jobs_have_table_2_s_means(seed):
+    made = workload("joint", seed)
+    known = {each.name: each for each in made.statistics if each.published is not None}
+    assert {name: each.published[0] for name, each in known.items()} == {
+        "jobs": 200,
+        "job size, mean": 121,
+        "gap, mean": 15,
+        "task, mean": 13,
+        "edge, mean over all": 196e6,
+    }
+    for each in known.values():
+        assert each.measured == pytest.approx(each.published[0], rel=each.tolerance), each.name
+    assert all(job.input_bytes == job.stages[0].tasks for job in made.jobs), "a byte each"
+    older = workload("joint,edges=jobs,work=1210s,median=20", seed).statistics
+    over_jobs = next(each for each in older if each.name == "edge, mean over jobs")
+    assert over_jobs.measured == pytest.approx(196e6, rel=0.001)
 
 
 def test_coflows_become_jobs(coflow_file):

@@ -33,6 +33,7 @@ def random_scenario(scheduler: str, seed: int, ocs: Ocs | None = None) -> TinyCl
         "shuffle.slowstart": [0.0, 0.05, 0.5, 1.0],
         "shuffle.patience_s": [0.0, 1.0, 5.0],
         "heft.prefetch": [False, True],
+        "heft.ties": ["first", "random"],
     }
     c = tiny_cluster(
         racks=dice.randint(1, 3),

@@ -257,7 +257,11 @@ def records(
         ),
         pytest.param(HYBRID, "sunflow", "corral-w1,jobs=2,window=10", {}, id="circuits"),
         pytest.param(
-            JOINT, "afap", "joint,edges=jobs,work=1210s,median=20,jobs=3", {}, id="priorities"
+            JOINT,
+            "afap",
+            "joint,edges=jobs,work=1210s,median=20,reads=1,jobs=3",
+            {},
+            id="priorities",
         ),
     ],
 )

@@ -16,8 +16,9 @@ Left open there, chosen here:
 
 * How fast jobs are delivered "depends on the number of jobs being executed, the loads of the
   servers, and the available bandwidth".  A job is delivered while there is room for it, by a limit
-  to the number, and one to how long the least loaded server would let a further task wait;
-  bandwidth counts for nothing, as a job's first tasks need little of it.  Jobs with equal ratios go
+  to the number (``running_max``), and one to how long the least loaded server would let a further
+  task wait; by default there is none, and HRRN orders nothing.  Bandwidth never counts, as a job's
+  first tasks need little of it.  Jobs with equal ratios go
   as they came; one without work goes first.
 * What the network has free is what it has published last, at most ``links.period_s`` ago, less
   what was promised since.  Block reads and writes have no priority, and so come after all flows of

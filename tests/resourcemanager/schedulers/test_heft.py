@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+from random import Random
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ GB = 10**9
 #: The harness has one rack with links of 1 GB/s, the mean capacity of all switches.
 TIMES = {"a": 3.0, "b": 4.0, "c": 3.0, "d": 1.0}
 READS: dict[str, tuple[str, ...]] = {"a": (), "b": ("a",), "c": ("a",), "d": ("b", "c")}
+_DICE = Random(1)
 DIAMOND = tuple(StagePlan(name=name, reads=READS[name], tasks=1) for name in TIMES)
 
 
@@ -80,6 +82,21 @@ def test_tasks_fetch_in_their_slots_or_before(prefetch: bool):
     starts = dict(run.launches("j0"))
     sources_ended_s = [starts["j0.b0"] + 4.0, starts["j0.c0"] + 3.0]
     assert starts["j0.d0"] >= max(sources_ended_s) + (1.0 if prefetch else 0.0)
+
+
+@pytest.mark.parametrize(("ties", "servers"), [("first", {0}), ("random", set(range(8)))])
+def test_of_equal_times_the_first_slot_or_any(ties: str, servers: set[int]):
+    found = set[int]()
+    for _ in range(200):
+        plan = Timelines(np.ones(8, dtype=np.int64), _DICE if ties == "random" else None)
+        place = plan.earliest(np.zeros(8), 1.0, np.ones(8, dtype=bool), 0.0)
+        assert place is not None
+        found.add(place[0])
+    assert found == servers
+    c = tiny_cluster(nodes=3, scheduler="heft", ties=ties)
+    for job in range(20):
+        c.at(10.0 * job, lambda job=job: c.submit(f"j{job}", maps=1, map_s=1.0))
+    assert len({node for _, node, _ in c.run().placements}) == (1 if ties == "first" else 3)
 
 
 # Insertion ---------------------------------------------------------------------------------------
