@@ -17,7 +17,7 @@ from railyard.api.arguments import AnyJob, job_words
 from railyard.api.results import Comparison, Picture, Run, data_frame, preformatted, printed, run_of
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.experiments.comparison import Comparison as Comparing
-from railyard.experiments.figures import Figure, Setup
+from railyard.experiments.figures import Figure
 from railyard.experiments.papers import Paper
 from railyard.experiments.papers import paper as paper_named
 from railyard.experiments.reproduction import (
@@ -178,7 +178,7 @@ class Reproduction:
     """The figures of a paper with our numbers; as text, what ``railyard reproduce`` prints."""
 
     paper: str
-    seeds: Mapping[str, range]  #: by figure
+    seeds: range  #: of each run
     figures: Mapping[str, Figure]
     values: Mapping[str, Sequence[Value]]  #: by figure: a number for each of its lines
     numbers: dict[str, Any]  #: everything, as ``--json`` writes it
@@ -238,7 +238,7 @@ class Reproduction:
     def show(self) -> None:
         """Print the tables of all figures."""
         for name, figure in self.figures.items():
-            show(figure, self.values[name], self.seeds[name])
+            show(figure, self.values[name], self.seeds)
 
     def __str__(self) -> str:
         return printed(self.show)
@@ -301,33 +301,22 @@ def reproduced(request: ReproduceRequest) -> Reproduction:
     if not figures:
         cases = [line.case for figure in asked.values() for line in figure.lines]
         raise unknown_name("case", " ".join(request.cases), dict.fromkeys(cases))
-    seeds = {name: _seeds(request, chosen, name) for name in figures}
-    wanted: dict[Setup, range] = {}
-    for name, figure in figures.items():  # the seeds of all figures begin with the same one
-        for setup in figure.setups():
-            wanted[setup] = max(wanted.get(setup, range(0)), seeds[name], key=len)
+    seeds = _seeds(request, chosen)
+    wanted = {setup: seeds for figure in figures.values() for setup in figure.setups()}
     require_known_options(dict.fromkeys(setup.scheduler for setup in wanted), request.changed)
     code = code_state()
     found = carry_out(wanted, request.on)
-    results = {
-        name: values(figure, {each: found[each][: len(seeds[name])] for each in figure.setups()})
-        for name, figure in figures.items()
-    }
-    most = max(seeds.values(), key=len)
-    are_alike = all(each == most for each in seeds.values())
+    results = {name: values(figure, found) for name, figure in figures.items()}
     numbers = {
         "paper": request.paper,
         "title": chosen.title,
         "quick": request.quick,
-        "seeds": len(most),
-        "seed_range": seeds_in_words(most),
-        "command": command_line(request, seeds_in_words(most) if are_alike else None),
+        "seeds": len(seeds),
+        "seed_range": seeds_in_words(seeds),
+        "command": command_line(request, seeds_in_words(seeds)),
         "code": code,
         "cpu_s": sum(summary["cpu_s"] for runs in found.values() for summary in runs),
-        "figures": {
-            name: as_json(figure, results[name], seeds_in_words(seeds[name]))
-            for name, figure in figures.items()
-        },
+        "figures": {name: as_json(figure, results[name]) for name, figure in figures.items()},
     }
     return Reproduction(
         paper=request.paper,
@@ -339,9 +328,9 @@ def reproduced(request: ReproduceRequest) -> Reproduction:
     )
 
 
-def _seeds(request: ReproduceRequest, chosen: Paper, figure: str) -> range:
-    """The seeds of a figure.  A number of them begins with the first that the paper reports."""
+def _seeds(request: ReproduceRequest, chosen: Paper) -> range:
+    """The seeds of all runs.  A number of them begins with the first that the paper reports."""
     if isinstance(request.wanted_seeds, range):
         return request.wanted_seeds
-    usual = chosen.seeds_of(request.quick, figure)
+    usual = chosen.seeds_of(request.quick)
     return range(usual.start, usual.start + (request.wanted_seeds or len(usual)))

@@ -221,8 +221,6 @@ class Paper(_Table, frozen=True):
     title: str  #: "Jalaparti et al., SIGCOMM 2015"
     seeds: int = 3  #: of each run, if nobody asks for another number
     quick_seeds: int = 2
-    #: quick figures that have fewer seeds, as they need many runs: {name: how many}
-    fewer_quick_seeds: dict[str, int] = {}
     #: those before it were used to choose what the paper leaves open, and are not reported
     first_seed: int = 1
     values: dict[str, Scalar | list[str]] = {}
@@ -233,9 +231,9 @@ class Paper(_Table, frozen=True):
     rows: Rows = Rows()
     elsewhere: list[Elsewhere] = []
 
-    def seeds_of(self, quick: bool, name: str) -> range:
-        """The seeds of each run of a figure, unless others are asked for."""
-        many = self.fewer_quick_seeds.get(name, self.quick_seeds) if quick else self.seeds
+    def seeds_of(self, quick: bool) -> range:
+        """The seeds of each run, unless others are asked for."""
+        many = self.quick_seeds if quick else self.seeds
         return range(self.first_seed, self.first_seed + many)
 
     def figures(self, quick: bool) -> dict[str, Figure]:

@@ -127,11 +127,11 @@ def _run(setup: Setup, seed: int, made: dict[tuple[str, int], Workload]) -> Virt
     return run
 
 
-def command_line(request: ReproduceRequest, seeds: str | None) -> str:
-    """The command that makes the same numbers again; ``seeds`` if all figures have the same."""
+def command_line(request: ReproduceRequest, seeds: str) -> str:
+    """The command that makes the same numbers again."""
     words = ["railyard", "reproduce", request.paper, *request.figures]
     words += ["--quick"] if request.quick else []
-    words += [] if seeds is None else ["--seeds", seeds]
+    words += ["--seeds", seeds]
     words += [word for case in request.cases for word in ("--case", case)]
     words += [word for key, value in request.changed for word in ("--set", f"{key}={value}")]
     return shlex.join(words)
@@ -180,14 +180,13 @@ def values(figure: Figure, found: Mapping[Setup, Sequence[Summary]]) -> list[Val
     return [_value(line, found) for line in figure.lines]
 
 
-def as_json(figure: Figure, results: Sequence[Value], seed_range: str) -> dict[str, Any]:
-    """A figure for programs; ``seed_range`` is "4-10"."""
+def as_json(figure: Figure, results: Sequence[Value]) -> dict[str, Any]:
+    """A figure for programs."""
     return {
         "title": figure.title,
         "where": figure.where,
         "against": figure.base,
         "scaled": list(figure.scaled),
-        "seed_range": seed_range,
         "lines": [value.as_json() for value in results],
     }
 

@@ -154,7 +154,7 @@ def recorded(numbers: dict[str, Any], wanted: Iterable[Key]) -> dict[Key, Record
             ci95_half_width=line["ci95_half_width"],
             by_seed=line["by_seed"],
             coarse=line["coarse"],
-            seeds=figure.get("seed_range", numbers["seed_range"]),
+            seeds=numbers["seed_range"],
             command=numbers["command"],
             code=numbers["code"],
         )

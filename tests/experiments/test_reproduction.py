@@ -90,7 +90,7 @@ def test_how_far_from_the_paper(published, off):
     [value] = values(made, {JOBS: [summary()], JOBS.under("delay"): [summary(80.0)]})
     assert value.ours.half_width is None
     assert value.off_by == (None if off is None else pytest.approx(off))
-    json.dumps(as_json(made, [value], "4-10"), allow_nan=False)
+    json.dumps(as_json(made, [value]), allow_nan=False)
 
 
 def test_nothing_is_no_baseline():
@@ -184,15 +184,9 @@ def test_whether_runs_are_exact_is_reported():
 
 
 def test_seeds_for_choosing_are_apart_from_those_that_are_reported():
-    made = Paper(
-        title="a paper",
-        seeds=7,
-        quick_seeds=2,
-        fewer_quick_seeds={"fig9": 1},
-        first_seed=4,
-    )
-    assert list(made.seeds_of(False, "fig9")) == [*range(4, 11)]
-    assert [list(made.seeds_of(True, name)) for name in ("fig8", "fig9")] == [[4, 5], [4]]
+    made = Paper(title="a paper", seeds=7, quick_seeds=2, first_seed=4)
+    assert list(made.seeds_of(quick=False)) == [*range(4, 11)]
+    assert list(made.seeds_of(quick=True)) == [4, 5]
 
 
 # Runs --------------------------------------------------------------------------------------------

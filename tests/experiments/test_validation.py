@@ -213,7 +213,7 @@ def test_recorded_numbers_are_made_again(tmp_path: Path, monkeypatch: pytest.Mon
         list(checked(tmp_path, "abc", 1))
     [row] = rows("tiny", {})
     runs = carry_out({setup: [11, 12] for setup in row.figure.setups()})
-    found = as_json(row.figure, values(row.figure, runs), "11-12")
+    found = as_json(row.figure, values(row.figure, runs))
     made = {"command": "railyard reproduce tiny", "code": "abc1234", "seed_range": "11-12"}
     records = recorded({"paper": "tiny", "figures": {"fig1": found}} | made, [row.key])
     save(records, tmp_path / "tiny.json")
