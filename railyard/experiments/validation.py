@@ -292,14 +292,15 @@ def page(folder: Path) -> str:
     made = dict.fromkeys((each.command, each.code) for each in known)
     numbers = {each: number for number, each in enumerate(made, 1)}
     counts = {name: Counter(_counted(found)) for name, found in every.items()}
-    text = [
-        (Path(__file__).parent / "tables" / "validation.md").read_text(),
+    first = [
         *(_table("paper", "rows", *VERDICTS)),
         *(_count_row(name, counts[name]) for name in PAPERS),
         _count_row("**all**", sum(counts.values(), Counter())),
         *("", *(f"- **{name}**: {paper_named(name).rows.summary}" for name in PAPERS)),
         *("", *_directions(row for found in every.values() for row in found)),
     ]
+    template = (Path(__file__).parent / "tables" / "validation.md").read_text()
+    text = [template.rstrip().replace("{counts}", "\n".join(first))]
     for name, found in every.items():
         said = paper_named(name).rows
         text += ["", f"## {paper_named(name).title}"]
