@@ -87,6 +87,12 @@ class PendingTasks:
         """The lowest pending task with input in a rack."""
         return self._top(self._by_rack.get(rack))
 
+    def racks(self) -> list[RackId]:
+        """The racks with input of a pending task, in no order."""
+        for rack in [rack for rack, heap in self._by_rack.items() if self._top(heap) is None]:
+            del self._by_rack[rack]
+        return list(self._by_rack)
+
     def closest(self, node: NodeId, rack: RackId) -> tuple[int | None, Level]:
         """The pending task with the input nearest to ``node``, and how near that is."""
         if not self._inputs:

@@ -201,6 +201,9 @@ class PendingView(Protocol):
     def in_rack(self, rack: RackId) -> int | None:
         """The lowest number of a task with input in a rack; None if there is none."""
 
+    def racks(self) -> Iterable[RackId]:
+        """The racks with input of a pending task, in no order."""
+
     def closest(self, node: NodeId, rack: RackId) -> tuple[int | None, Level]:
         """The number of the task with its input nearest to ``node``, and how near that is."""
 

@@ -212,7 +212,8 @@ class Tetris(OrderPolicy, TaskPolicy):
         index, level = stage.pending.closest(slot.id, slot.rack)
         if index is None or level != "remote":
             return [] if index is None else [stage.tasks[index]]
-        others = (stage.pending.in_rack(rack) for rack in self._sites.names)
+        racks = sorted(stage.pending.racks(), key=self._sites.number.__getitem__)
+        others = (stage.pending.in_rack(rack) for rack in racks)
         tasks = [stage.tasks[other] for other in others if other is not None]
         room = self._sites.links()[0] - self._taken_up
         return sorted(tasks, key=lambda task: -room[self._sites.of(task.input.nodes)])

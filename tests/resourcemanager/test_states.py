@@ -94,6 +94,8 @@ def test_a_task_with_input_that_has_moved_is_found_there_only(places, moves):
         pending.renew(index, there)
         assert pending.input(index) == there
         assert list(misplaced(pending)) == []
+        places = {rack_of(node) for task in pending for node in pending.input(task).nodes}
+        assert sorted(pending.racks()) == sorted(places)
         for node in _NODES:
             found, level = pending.closest(node, rack_of(node))
             near = [task for task in pending if node in pending.input(task).nodes]
