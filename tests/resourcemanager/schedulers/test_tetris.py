@@ -61,10 +61,11 @@ def test_alignment_is_the_dot_product_less_a_tenth_for_what_is_remote():
 
 rates = st.floats(1, 1000)
 three = st.tuples(rates, rates, rates).map(np.array)
-sizes = st.tuples(*[st.just(0.0) | st.floats(1, 1000)] * 3).map(np.array)  # bytes
+amounts = st.just(0.0) | st.floats(1e-6, 1000)  # bytes, seconds
+sizes = st.tuples(amounts, amounts, amounts).map(np.array)
 
 
-@given(up=three, down=three, held=sizes, computed_s=st.floats(0, 10), site=st.integers(0, 2))
+@given(up=three, down=three, held=sizes, computed_s=amounts, site=st.integers(0, 2))
 def test_each_task_fits_on_empty_links(up, down, held, computed_s, site):
     demand = demand_at(site, held, up, down, computed_s)
     assert (demand.up <= up * (1 + 1e-9)).all()
