@@ -109,6 +109,7 @@ class _JobHelper:
         return f"helper {self.number}"
 
 
+@dataclass(eq=False)
 class Containers:
     """Starts and kills attempts' processes, by way of the helpers.
 
@@ -116,27 +117,20 @@ class Containers:
     of its own while it imports the module, which may take as long as any attempt.
     """
 
-    def __init__(
-        self,
-        daemon: Daemon,
-        reactor: Reactor,
-        helper: Channel,
-        permits: Permits,
-        attempts: Attempts,
-        on_helper_lost: Callable[[], None],
-    ) -> None:
-        self._daemon = daemon
-        self._reactor = reactor
-        self._helper = helper
-        self._permits = permits
-        self._attempts = attempts
-        self._on_helper_lost = on_helper_lost
+    _daemon: Daemon
+    _reactor: Reactor
+    _helper: Channel
+    _permits: Permits
+    _attempts: Attempts
+    _on_helper_lost: Callable[[], None]
+
+    def __post_init__(self) -> None:
         self._numbers = itertools.count()
         self._packages: dict[JobId, LoadJob] = {}
         self._broken: dict[JobId, JobBroken] = {}
         self._by_job: dict[JobId, _JobHelper] = {}
         self._by_number: dict[int, _JobHelper] = {}
-        reactor.add(helper.fileno(), self._on_helper)
+        self._reactor.add(self._helper.fileno(), self._on_helper)
 
     @property
     def jobs(self) -> tuple[JobId, ...]:

@@ -15,6 +15,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 
 from railyard.cluster.config import Daemon
@@ -123,25 +124,21 @@ def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
     return 0 if isinstance(outcome, AttemptSucceeded) else 1
 
 
+@dataclass(eq=False)
 class _Attempt:
     """The task's input and output (a ``jobs.taskio.TaskIO``), and the phases of its work."""
 
-    def __init__(
-        self,
-        daemon: Daemon,
-        job: Job,
-        order: LaunchAttempt,
-        transport: Transport,
-        umbilical: Umbilical,
-    ) -> None:
-        self._daemon = daemon
-        self._topology = daemon.config.topology
-        self._job = job
-        self._order = order
+    _daemon: Daemon
+    _job: Job
+    _order: LaunchAttempt
+    _transport: Transport
+    _umbilical: Umbilical
+
+    def __post_init__(self) -> None:
+        config, order = self._daemon.config, self._order
+        self._topology = config.topology
         self._task = order.task
-        self._straggle = self._topology.compute.straggle(order.attempt, daemon.config.seed)
-        self._transport = transport
-        self._umbilical = umbilical
+        self._straggle = self._topology.compute.straggle(order.attempt, config.seed)
         self._paced = self._topology.compute.mode == "paced"
         # What the machine needs to start a process is made up for by the pace, if there is one.
         self._clock = ComputeClock(order.received_s if self._paced else None)
@@ -150,7 +147,8 @@ class _Attempt:
         self._share = 0.0  #: of the task that is really done
         self._fetched_share = 0.0  #: ``_share`` when all was fetched
         self._input_bytes = sum(split.stored_length for split in order.task.splits)
-        self._fetches = Fetches(transport, umbilical.link, daemon.folder, order)
+        umbilical, folder = self._umbilical, self._daemon.folder
+        self._fetches = Fetches(self._transport, umbilical.link, folder, order)
         self._ahead: dict[str, BlockFile] = {}  #: files of which the split was read without a slot
         self._reads_ahead = False
         #: when it was ordered to begin, if it is paced and had all that it reads by then
