@@ -19,7 +19,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from enum import IntEnum
 from functools import partial
 
@@ -323,28 +323,23 @@ class _Attempt:
             self.ending, self.reason = ending, reason
 
 
+@dataclass(eq=False)
 class Attempts:
     """Runs attempts and reports what happens to them."""
 
-    def __init__(
-        self,
-        daemon: Daemon,
-        reactor: Reactor,
-        server: Server,
-        nodes: frozenset[NodeId],
-        helper: Channel,
-        permits: Permits,
-        report: Callable[[Message], None],
-        on_helper_lost: Callable[[], None],
-    ) -> None:
-        self._daemon = daemon
-        self._reactor = reactor
-        self._server = server
-        self._nodes = nodes
-        self._report = report
+    _daemon: Daemon
+    _reactor: Reactor
+    _server: Server
+    _nodes: frozenset[NodeId]
+    _permits: Permits
+    _report: Callable[[Message], None]
+    helper: InitVar[Channel]
+    on_helper_lost: InitVar[Callable[[], None]]
+
+    def __post_init__(self, helper: Channel, on_helper_lost: Callable[[], None]) -> None:
+        daemon, reactor, server = self._daemon, self._reactor, self._server
         self._timeout_s = daemon.config.topology.liveness.task_timeout
-        self._permits = permits
-        self._containers = Containers(daemon, reactor, helper, permits, self, on_helper_lost)
+        self._containers = Containers(daemon, reactor, helper, self._permits, self, on_helper_lost)
         self._running: dict[AttemptId, _Attempt] = {}
         self._by_peer: dict[bytes, AttemptId] = {}
         self._readers: dict[FlowId, AttemptId] = {}

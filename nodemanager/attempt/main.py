@@ -46,29 +46,24 @@ from railyard.nodemanager.limits import (
 from railyard.nodemanager.shuffle import output_path, write_output
 
 
+@dataclass(eq=False)
 class BlockFile:
     """A file of the block store as a task reads it: its split at once, a few bytes around it.
 
     Reads are served from the split that they lie in, which is read as a whole, as one stream.
 
-    A ``jobs.taskio.FileReader``.  ``before_read`` is called whenever a split is about to be read,
-    ``after_read`` when it was.
+    A ``jobs.taskio.FileReader``.
     """
 
-    def __init__(
-        self,
-        file: DfsFile,
-        splits: Sequence[Split],
-        clock: ComputeClock,
-        before_read: Callable[[], None],
-        after_read: Callable[[], None],
-    ) -> None:
-        self.stored_bytes = file.stored_bytes
-        self._file = file
-        self._splits = [(split.stored_offset, split.stored_length) for split in splits]
-        self._clock = clock
-        self._before_read = before_read
-        self._after_read = after_read
+    _file: DfsFile
+    _splits: Sequence[Split]
+    _clock: ComputeClock
+    _before_read: Callable[[], None]  #: called whenever a split is about to be read
+    _after_read: Callable[[], None]  #: and when it was
+
+    def __post_init__(self) -> None:
+        self.stored_bytes = self._file.stored_bytes
+        self._ranges = [(split.stored_offset, split.stored_length) for split in self._splits]
         self._start = 0  #: where in the file ``_data``, the split that was read last, begins
         self._data = memoryview(b"")
 
@@ -82,12 +77,12 @@ class BlockFile:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _piece(self, offset: int, end: int) -> memoryview:
-        for start, length in self._splits:
+        for start, length in self._ranges:
             if start <= offset < start + length:
                 if start != self._start or not self._data:
                     self._start, self._data = start, self._load(start, length)
                 return self._data[offset - start : end - start]
-        next_split = min((start for start, _ in self._splits if start > offset), default=end)
+        next_split = min((start for start, _ in self._ranges if start > offset), default=end)
         return self._load(offset, min(end, next_split) - offset)
 
     def _load(self, offset: int, length: int) -> memoryview:

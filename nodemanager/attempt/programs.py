@@ -194,7 +194,7 @@ class ProgramRunner:
             raise JobError(f"cannot run program {program.words[0]!r:.200}: {why}") from None
         with process:
             try:
-                yield from _Pipes(process, program, data, on_line, self._report).copied()
+                yield from _Pipes(process, program, iter(data), on_line, self._report).copied()
             finally:
                 if process.poll() is None:
                     process.kill()
@@ -243,24 +243,21 @@ def _head_of(file: Path) -> bytes:
         return b"\0"
 
 
+@dataclass(eq=False)
 class _Pipes:
     """The pipes of a running program."""
 
-    def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        program: Program,
-        data: Iterable[Buffer],
-        on_line: Callable[[bytes], bool],
-        report: Callable[[], None],
-    ) -> None:
+    _process: subprocess.Popen[bytes]
+    _program: Program
+    _data: Iterator[Buffer]
+    _on_line: Callable[[bytes], bool]
+    _report: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        self._program = program
-        self._data = iter(data)
-        self._on_line = on_line
-        self._report = report
         self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
         self._unsent = memoryview(b"")
         self._lines = Cutter()  #: of standard error
