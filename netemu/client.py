@@ -39,7 +39,7 @@ class _Waiting:
     ends: tuple[NodeId, NodeId] | None  #: source and target; None: another process opened it
     stored_bytes: int  #: its size
     on_grant: OnGrant
-    on_refused: OnRefused
+    on_refused: OnRefused | None  #: None: the reason is logged
     is_known: bool = False  #: the emulator has confirmed it
     granted_bytes: int = 0  #: what may have been sent so far, of the model
 
@@ -77,7 +77,7 @@ class NetworkClient:
         ``on_grant(total)`` is called until ``total == stored_bytes``, and at least once even if
         that is 0.  With ``src == dst`` all is granted at once, without the network.
         """
-        self._add(flow, (src, dst), stored_bytes, on_grant, on_refused)
+        self._add(flow, _Waiting((src, dst), stored_bytes, on_grant, on_refused))
 
     def attach(
         self,
@@ -90,7 +90,7 @@ class NetworkClient:
 
         What the flow could have sent before this call is granted at once.
         """
-        self._add(flow, None, stored_bytes, on_grant, on_refused)
+        self._add(flow, _Waiting(None, stored_bytes, on_grant, on_refused))
 
     def cancel(self, flow: FlowId) -> None:
         """Cancel a flow: it gets no more grants, and its bandwidth is free for others."""
@@ -109,16 +109,8 @@ class NetworkClient:
         link.on(Grants, self._on_grants)
         return link
 
-    def _add(
-        self,
-        flow: FlowId,
-        ends: tuple[NodeId, NodeId] | None,
-        stored_bytes: int,
-        on_grant: OnGrant,
-        on_refused: OnRefused | None,
-    ) -> None:
-        on_refused = on_refused or partial(log.error, "flow %s: %s", flow)
-        waiting = self._flows[flow] = _Waiting(ends, stored_bytes, on_grant, on_refused)
+    def _add(self, flow: FlowId, waiting: _Waiting) -> None:
+        self._flows[flow] = waiting
 
         def grant() -> None:
             if self._flows.get(flow) is waiting:  # else it was cancelled
@@ -163,7 +155,8 @@ class NetworkClient:
             waiting.is_known = True
         else:
             del self._flows[flow]
-            waiting.on_refused(str(answer))
+            refused = waiting.on_refused or partial(log.error, "flow %s: %s", flow)
+            refused(str(answer))
 
     def _on_grants(self, grants: Grants, _: memoryview | None) -> None:
         for flow, total_bytes in grants.total_bytes.items():

@@ -19,7 +19,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from enum import IntEnum
 from functools import partial
 
@@ -109,6 +109,7 @@ class _JobHelper:
         return f"helper {self.number}"
 
 
+@dataclass(eq=False)
 class Containers:
     """Starts and kills attempts' processes, by way of the helpers.
 
@@ -116,27 +117,20 @@ class Containers:
     of its own while it imports the module, which may take as long as any attempt.
     """
 
-    def __init__(
-        self,
-        daemon: Daemon,
-        reactor: Reactor,
-        helper: Channel,
-        permits: Permits,
-        attempts: Attempts,
-        on_helper_lost: Callable[[], None],
-    ) -> None:
-        self._daemon = daemon
-        self._reactor = reactor
-        self._helper = helper
-        self._permits = permits
-        self._attempts = attempts
-        self._on_helper_lost = on_helper_lost
+    _daemon: Daemon
+    _reactor: Reactor
+    _helper: Channel
+    _permits: Permits
+    _attempts: Attempts
+    _on_helper_lost: Callable[[], None]
+
+    def __post_init__(self) -> None:
         self._numbers = itertools.count()
         self._packages: dict[JobId, LoadJob] = {}
         self._broken: dict[JobId, JobBroken] = {}
         self._by_job: dict[JobId, _JobHelper] = {}
         self._by_number: dict[int, _JobHelper] = {}
-        reactor.add(helper.fileno(), self._on_helper)
+        self._reactor.add(self._helper.fileno(), self._on_helper)
 
     @property
     def jobs(self) -> tuple[JobId, ...]:
@@ -329,28 +323,23 @@ class _Attempt:
             self.ending, self.reason = ending, reason
 
 
+@dataclass(eq=False)
 class Attempts:
     """Runs attempts and reports what happens to them."""
 
-    def __init__(
-        self,
-        daemon: Daemon,
-        reactor: Reactor,
-        server: Server,
-        nodes: frozenset[NodeId],
-        helper: Channel,
-        permits: Permits,
-        report: Callable[[Message], None],
-        on_helper_lost: Callable[[], None],
-    ) -> None:
-        self._daemon = daemon
-        self._reactor = reactor
-        self._server = server
-        self._nodes = nodes
-        self._report = report
+    _daemon: Daemon
+    _reactor: Reactor
+    _server: Server
+    _nodes: frozenset[NodeId]
+    _permits: Permits
+    _report: Callable[[Message], None]
+    helper: InitVar[Channel]
+    on_helper_lost: InitVar[Callable[[], None]]
+
+    def __post_init__(self, helper: Channel, on_helper_lost: Callable[[], None]) -> None:
+        daemon, reactor, server = self._daemon, self._reactor, self._server
         self._timeout_s = daemon.config.topology.liveness.task_timeout
-        self._permits = permits
-        self._containers = Containers(daemon, reactor, helper, permits, self, on_helper_lost)
+        self._containers = Containers(daemon, reactor, helper, self._permits, self, on_helper_lost)
         self._running: dict[AttemptId, _Attempt] = {}
         self._by_peer: dict[bytes, AttemptId] = {}
         self._readers: dict[FlowId, AttemptId] = {}

@@ -170,9 +170,9 @@ class _NodeManager:
             self._reactor,
             server,
             nodes,
-            helper,
             Permits(self._reactor, shared, daemon.config.topology.racks.count),
-            report=self._facts.report,
+            self._facts.report,
+            helper,
             on_helper_lost=lambda: self._stop("the own helper"),
         )
 

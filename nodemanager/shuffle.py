@@ -235,6 +235,7 @@ def _identity(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
+@dataclass(eq=False)
 class ShuffleService:
     """Answers ``ReadOutputs`` on a NodeManager's server.
 
@@ -242,22 +243,17 @@ class ShuffleService:
     files as the network emulator grants its flow.
     """
 
-    def __init__(
-        self,
-        server: Server,
-        reactor: Reactor,
-        network: NetworkClient,
-        folder: RunFolder,
-        nodes: frozenset[NodeId],
-    ) -> None:
-        self._server = server
-        self._transfers = ServerTransfers(server, reactor)
-        self._network = network
-        self._folder = folder
-        self._nodes = nodes
+    _server: Server
+    _reactor: Reactor
+    _network: NetworkClient
+    _folder: RunFolder
+    _nodes: frozenset[NodeId]
+
+    def __post_init__(self) -> None:
+        self._transfers = ServerTransfers(self._server, self._reactor)
         self._indexes: dict[AttemptId, MapOutput] = {}
         self._sending: dict[FlowId, tuple[JobId, bytes]] = {}  #: {flow: its job, its reader}
-        server.on(ReadOutputs, self._read)
+        self._server.on(ReadOutputs, self._read)
 
     def discard(self, job: JobId) -> None:
         for attempt in [attempt for attempt in self._indexes if job_of(attempt) == job]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from railyard.cluster.errors import InvariantError
@@ -16,28 +18,25 @@ _NO_SHARES: Floats = np.zeros(0)
 _NO_QUEUES: Numbers = np.zeros(0, np.int32)
 
 
+@dataclass(eq=False)
 class Planner:
     """The plan of a flow scheduler for one store."""
 
-    def __init__(
-        self,
-        store: Store,
-        scheduler: FlowScheduler,
-        coflows: OpenCoflows,
-        optics: OpticalPlane | None,
-    ) -> None:
-        self.scheduler = scheduler
+    _store: Store
+    scheduler: FlowScheduler
+    _coflows: OpenCoflows
+    _optics: OpticalPlane | None
+
+    def __post_init__(self) -> None:
         self.decided = 0  #: how many times rates were set
         self.holds = False  #: whether the plan still does
         self._next_s: float | None = None  #: while nothing changes
-        self._coflows = coflows
-        self._store, self._optics = store, optics
         self._order: Numbers = np.zeros(1, np.int32)  #: groups; 0 is that of all flows
         self._shares, self._queues = _NO_SHARES, _NO_QUEUES
         self._ends_together = False
         self._until = Holds.UNTIL_ARRIVALS
         self._has_limits = False  #: whether it ends when a coflow has sent so much
-        self._keeps = scheduler.serves is Serves.PRIORITIES
+        self._keeps = self.scheduler.serves is Serves.PRIORITIES
 
     def set_rates(self) -> None:
         """Set rates anew; asks the flow scheduler if its plan holds no more."""

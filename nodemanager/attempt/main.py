@@ -15,6 +15,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 
 from railyard.cluster.config import Daemon
@@ -45,29 +46,24 @@ from railyard.nodemanager.limits import (
 from railyard.nodemanager.shuffle import output_path, write_output
 
 
+@dataclass(eq=False)
 class BlockFile:
     """A file of the block store as a task reads it: its split at once, a few bytes around it.
 
     Reads are served from the split that they lie in, which is read as a whole, as one stream.
 
-    A ``jobs.taskio.FileReader``.  ``before_read`` is called whenever a split is about to be read,
-    ``after_read`` when it was.
+    A ``jobs.taskio.FileReader``.
     """
 
-    def __init__(
-        self,
-        file: DfsFile,
-        splits: Sequence[Split],
-        clock: ComputeClock,
-        before_read: Callable[[], None],
-        after_read: Callable[[], None],
-    ) -> None:
-        self.stored_bytes = file.stored_bytes
-        self._file = file
-        self._splits = [(split.stored_offset, split.stored_length) for split in splits]
-        self._clock = clock
-        self._before_read = before_read
-        self._after_read = after_read
+    _file: DfsFile
+    _splits: Sequence[Split]
+    _clock: ComputeClock
+    _before_read: Callable[[], None]  #: called whenever a split is about to be read
+    _after_read: Callable[[], None]  #: and when it was
+
+    def __post_init__(self) -> None:
+        self.stored_bytes = self._file.stored_bytes
+        self._ranges = [(split.stored_offset, split.stored_length) for split in self._splits]
         self._start = 0  #: where in the file ``_data``, the split that was read last, begins
         self._data = memoryview(b"")
 
@@ -81,12 +77,12 @@ class BlockFile:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _piece(self, offset: int, end: int) -> memoryview:
-        for start, length in self._splits:
+        for start, length in self._ranges:
             if start <= offset < start + length:
                 if start != self._start or not self._data:
                     self._start, self._data = start, self._load(start, length)
                 return self._data[offset - start : end - start]
-        next_split = min((start for start, _ in self._splits if start > offset), default=end)
+        next_split = min((start for start, _ in self._ranges if start > offset), default=end)
         return self._load(offset, min(end, next_split) - offset)
 
     def _load(self, offset: int, length: int) -> memoryview:
@@ -123,25 +119,21 @@ def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:
     return 0 if isinstance(outcome, AttemptSucceeded) else 1
 
 
+@dataclass(eq=False)
 class _Attempt:
     """The task's input and output (a ``jobs.taskio.TaskIO``), and the phases of its work."""
 
-    def __init__(
-        self,
-        daemon: Daemon,
-        job: Job,
-        order: LaunchAttempt,
-        transport: Transport,
-        umbilical: Umbilical,
-    ) -> None:
-        self._daemon = daemon
-        self._topology = daemon.config.topology
-        self._job = job
-        self._order = order
+    _daemon: Daemon
+    _job: Job
+    _order: LaunchAttempt
+    _transport: Transport
+    _umbilical: Umbilical
+
+    def __post_init__(self) -> None:
+        config, order = self._daemon.config, self._order
+        self._topology = config.topology
         self._task = order.task
-        self._straggle = self._topology.compute.straggle(order.attempt, daemon.config.seed)
-        self._transport = transport
-        self._umbilical = umbilical
+        self._straggle = self._topology.compute.straggle(order.attempt, config.seed)
         self._paced = self._topology.compute.mode == "paced"
         # What the machine needs to start a process is made up for by the pace, if there is one.
         self._clock = ComputeClock(order.received_s if self._paced else None)
@@ -150,7 +142,8 @@ class _Attempt:
         self._share = 0.0  #: of the task that is really done
         self._fetched_share = 0.0  #: ``_share`` when all was fetched
         self._input_bytes = sum(split.stored_length for split in order.task.splits)
-        self._fetches = Fetches(transport, umbilical.link, daemon.folder, order)
+        umbilical, folder = self._umbilical, self._daemon.folder
+        self._fetches = Fetches(self._transport, umbilical.link, folder, order)
         self._ahead: dict[str, BlockFile] = {}  #: files of which the split was read without a slot
         self._reads_ahead = False
         #: when it was ordered to begin, if it is paced and had all that it reads by then

@@ -24,6 +24,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from railyard.cluster.fileheads import PROGRAM_HEAD_BYTES, first_line_fault, interpreter_of
@@ -45,15 +46,13 @@ def localized_folders(folder: RunFolder, node: NodeId) -> Path:
     return folder.node(node) / "localized"
 
 
+@dataclass(eq=False)
 class Localizer:
-    """The files of a job on a node; makes a ``client`` when needed; ``pause`` takes seconds."""
+    """The files of a job on a node."""
 
-    def __init__(
-        self, folder: Path, client: Callable[[], DfsClient], pause: Callable[[float], None]
-    ) -> None:
-        self._folder = folder
-        self._client = client
-        self._pause = pause
+    _folder: Path
+    _client: Callable[[], DfsClient]  #: made when needed
+    _pause: Callable[[float], None]  #: takes seconds
 
     def local(self, file: ProgramFile) -> Path:
         """Where a file is on the node; raises ``BadInput`` for an archive that is none."""
@@ -157,23 +156,19 @@ _NOT_RUN = (126, 127)
 _CLOSED = select.POLLHUP | select.POLLERR
 
 
+@dataclass(eq=False)
 class ProgramRunner:
-    """A ``jobs.taskio.Programs``; ``report`` shows now and then that the attempt is alive."""
+    """A ``jobs.taskio.Programs``."""
 
-    def __init__(
-        self,
-        attempt: AttemptId,
-        folder: Path,
-        environment: Mapping[str, str],
-        localizer: Localizer,
-        report: Callable[[], None],
-    ) -> None:
-        self.attempt = attempt
-        self._folder = folder / WORK
-        self._environment = environment
-        self._localizer = localizer
-        self._report = report
-        self._prepared = False
+    attempt: AttemptId
+    _attempt_folder: Path
+    _environment: Mapping[str, str]
+    _localizer: Localizer
+    _report: Callable[[], None]  #: shows now and then that the attempt is alive
+    _prepared: bool = False
+
+    def __post_init__(self) -> None:
+        self._folder = self._attempt_folder / WORK
 
     def run(
         self, program: Program, data: Iterable[Buffer], on_line: Callable[[bytes], bool]
@@ -199,7 +194,7 @@ class ProgramRunner:
             raise JobError(f"cannot run program {program.words[0]!r:.200}: {why}") from None
         with process:
             try:
-                yield from _Pipes(process, program, data, on_line, self._report).copied()
+                yield from _Pipes(process, program, iter(data), on_line, self._report).copied()
             finally:
                 if process.poll() is None:
                     process.kill()
@@ -248,24 +243,21 @@ def _head_of(file: Path) -> bytes:
         return b"\0"
 
 
+@dataclass(eq=False)
 class _Pipes:
     """The pipes of a running program."""
 
-    def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        program: Program,
-        data: Iterable[Buffer],
-        on_line: Callable[[bytes], bool],
-        report: Callable[[], None],
-    ) -> None:
+    _process: subprocess.Popen[bytes]
+    _program: Program
+    _data: Iterator[Buffer]
+    _on_line: Callable[[bytes], bool]
+    _report: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        self._program = program
-        self._data = iter(data)
-        self._on_line = on_line
-        self._report = report
         self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
         self._unsent = memoryview(b"")
         self._lines = Cutter()  #: of standard error

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from railyard.cluster.ids import AttemptId, job_of, stage_of
-from railyard.netemu.record import CircuitUse, read_circuits
+from railyard.netemu.record import CircuitUse, read_circuits, read_rows
 from railyard.resourcemanager.driving.trace import CATEGORY, NAME, NOT_TAKEN, TAKEN
 from railyard.runs.folder import NETWORK, TRACE
 
@@ -207,10 +207,7 @@ class Results:
 
     @cached_property
     def _network(self) -> list[dict[str, Any]]:
-        file = None if self.folder is None else self.folder / NETWORK
-        if file is None or not file.is_file():
-            return []
-        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        return [] if self.folder is None else read_rows(self.folder / NETWORK, dict)
 
 
 def _could_carry(

@@ -9,27 +9,24 @@ Never here: what else a transition entails; see ``joblife.py`` and ``attempts.py
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from railyard.cluster.errors import InvariantError
 
 
+@dataclass(eq=False)
 class Lifecycle:
     """The states of one kind of thing."""
 
-    def __init__(
-        self,
-        kind: str,
-        states: Mapping[str, str],
-        transitions: Sequence[tuple[str, str, str]],
-        ends: Sequence[str],
-        begins: Sequence[str] = (),
-    ) -> None:
-        self.kind = kind
-        self.states = states  #: {state: what it means}
-        self.begins = begins or (next(iter(states)),)  #: states in which a thing begins
-        self.transitions = transitions  #: (state before, what happens, state after)
-        self.ends = ends  #: states in which a thing may stay for good
-        self._after = {(before, event): after for before, event, after in transitions}
+    kind: str
+    states: Mapping[str, str]  #: {state: what it means}
+    transitions: Sequence[tuple[str, str, str]]  #: (state before, what happens, state after)
+    ends: Sequence[str]  #: states in which a thing may stay for good
+    begins: Sequence[str] = ()  #: states in which a thing begins; (): in the first
+
+    def __post_init__(self) -> None:
+        self.begins = self.begins or (next(iter(self.states)),)
+        self._after = {(before, event): after for before, event, after in self.transitions}
 
     def after(self, state: str, event: str, name: str) -> str:
         """The state of ``name`` after an event; ``InvariantError`` if that can't happen now."""

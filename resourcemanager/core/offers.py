@@ -11,6 +11,7 @@ Never here: what a launch entails; see ``attempts.py``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from railyard.cluster.ids import JobId
@@ -37,22 +38,18 @@ _WAKE = "policies"  #: the timer of ``_set_wake``; no job is called so
 _LEFT_FREE = (Wait, Pass)
 
 
+@dataclass(eq=False)
 class Offers:
     """Offers free slots to jobs, and has placed tasks launched."""
 
-    def __init__(
-        self,
-        state: ClusterState,
-        shuffle: Shuffle,
-        launches: Launches,
-        attempts: Attempts,
-        proposals: Proposals,
-    ) -> None:
-        self._state = state
-        self._shuffle = shuffle
-        self._launches = launches
-        self._attempts = attempts
-        self._proposals = proposals
+    _state: ClusterState
+    _shuffle: Shuffle
+    _launches: Launches
+    _attempts: Attempts
+    _proposals: Proposals
+
+    def __post_init__(self) -> None:
+        state = self._state
         self._passed: dict[JobId, Pass] = {}  #: answers to every slot, until a task is placed
         #: jobs that are ``starved``, and since when
         self._at_risk: dict[JobId, tuple[Job, float]] = {}

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from railyard.cluster.ids import AttemptId, FlowId, rack_of
 from railyard.cluster.messages import (
     AttemptKilled,
@@ -98,16 +100,8 @@ def fetch_order(order: StartFlow) -> FetchOutput:
 
 def open_flow(order: StartFlow, given_s: float) -> OpenFlow:
     """What the network is sent for a flow between two nodes, of which the order was given then."""
-    return OpenFlow(
-        flow=order.flow,
-        src=order.src,
-        dst=order.dst,
-        size_bytes=order.size_bytes,
-        coflow=order.coflow,
-        weight=order.weight,
-        priority=order.priority,
-        given_s=given_s,
-    )
+    opened = msgspec.convert(order, OpenFlow, from_attributes=True)
+    return msgspec.structs.replace(opened, given_s=given_s)
 
 
 def reader_of(flow: FlowId) -> AttemptId:

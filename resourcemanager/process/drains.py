@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId
@@ -30,28 +31,24 @@ log = logging.getLogger(__name__)
 _PERIOD_S = 0.5
 
 
+@dataclass(eq=False)
 class Drains:
     """The nodes that are, or are being, drained."""
 
-    def __init__(
-        self,
-        driver: Driver,
-        server: Server,
-        namenode: LastingLink,
-        managers: NodeManagers,
-    ) -> None:
-        self._driver = driver
-        self._server = server
-        self._namenode = namenode
-        self._managers = managers
+    _driver: Driver
+    _server: Server
+    _namenode: LastingLink
+    _managers: NodeManagers
+
+    def __post_init__(self) -> None:
         #: {drained node: how many replicas the NameNode says that it has}
         self.replicas: Mapping[NodeId, int] = {}
         self._awaits_answer = False  #: whether the NameNode has been asked and has not answered
         #: one is decided after the other, so that two don't count on each other's node
         self._requests: deque[Request[DrainNode]] = deque()
-        server.on(DrainNode, self._drain, (CLIENT,))
-        server.on(ActivateNode, self._activate, (CLIENT,))
-        driver.reactor.call_every(_PERIOD_S, self._send)
+        self._server.on(DrainNode, self._drain, (CLIENT,))
+        self._server.on(ActivateNode, self._activate, (CLIENT,))
+        self._driver.reactor.call_every(_PERIOD_S, self._send)
 
     def _drain(self, request: Request[DrainNode]) -> None:
         """Begin to drain a node, if the NameNode can do without it.  Raises ``PeerError``."""

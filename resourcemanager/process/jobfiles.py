@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+import msgspec
+
 from railyard.cluster.errors import PeerError, UsageError
 from railyard.cluster.ids import JobId
 from railyard.cluster.messaging.access import CLIENT
@@ -172,11 +174,8 @@ class InputData:
         wanted = request.message
         requests = self._planning.setdefault(wanted.path, deque())
         requests.append(request)
-        announced = DataAnnounced(
-            path=wanted.path, size_bytes=wanted.size_bytes, job=wanted.job, forecast=wanted.forecast
-        )
         try:
-            self._driver.feed(announced)
+            self._driver.feed(msgspec.convert(wanted, DataAnnounced, from_attributes=True))
         except PeerError:
             requests.pop()
             raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from railyard.cluster.errors import PeerLost
@@ -37,23 +38,18 @@ log = logging.getLogger(__name__)
 _Answer = Done | Refusal | PeerLost
 
 
+@dataclass(eq=False)
 class NetworkOrders:
-    """Carries out the core's commands about flows.
+    """Carries out the core's commands about flows."""
 
-    ``send`` sends a node's NodeManager a message.
-    """
+    _driver: Driver
+    _transport: Transport
+    _send: Callable[[NodeId, Message], None]  #: sends a node's NodeManager a message
+    outages: Outages
 
-    def __init__(
-        self,
-        driver: Driver,
-        transport: Transport,
-        send: Callable[[NodeId, Message], None],
-        outages: Outages,
-    ) -> None:
-        self.outages = outages
-        self.link = LastingLink(transport, "network", self._lost)
-        self._driver = driver
-        self._send = send
+    def __post_init__(self) -> None:
+        driver = self._driver
+        self.link = LastingLink(self._transport, "network", self._lost)
         self._lost_s: float | None = None  #: since when it is lost
         self._sends = True  #: False: what there is will be sent as a whole
         driver.on(OpenCoflow, lambda order: self._order(RegisterCoflow(coflow=order.coflow)))

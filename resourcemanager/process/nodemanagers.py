@@ -42,22 +42,18 @@ class _NodeManager:
     facts: int = 0  #: of it, of which it does not know that they are journaled
 
 
+@dataclass(eq=False)
 class NodeManagers:
     """The NodeManagers, by rack."""
 
-    def __init__(
-        self,
-        driver: Driver,
-        server: Server,
-        liveness: Liveness,
-        machine: MachineTime,
-        submitted: Mapping[JobId, SubmitJob],
-    ) -> None:
-        """``submitted``: the jobs that are not discarded yet."""
-        self._driver = driver
-        self._server = server
-        self._machine = machine
-        self._expiry_s = liveness.expiry_s
+    _driver: Driver
+    _server: Server
+    _liveness: Liveness
+    _machine: MachineTime
+    _submitted: Mapping[JobId, SubmitJob]  #: the jobs that are not discarded yet
+
+    def __post_init__(self) -> None:
+        driver, server, liveness = self._driver, self._server, self._liveness
         self._clock = AwakeClock(now_s(), liveness.heartbeat)
         self._by_rack: dict[RackId, _NodeManager] = {}
         self.slots: dict[NodeId, int] = {}  #: of nodes, where somebody has set them
@@ -73,7 +69,6 @@ class NodeManagers:
         driver.on(messages.BeginAttempt, lambda order: self.send(order.node, order))
         driver.on(messages.KillAttempt, lambda order: self.send(order.node, order))
         driver.reactor.call_every(liveness.heartbeat, self._expire)
-        self._submitted = submitted
 
     # What they say -------------------------------------------------------------------------------
     def _register(self, request: Request[messages.RegisterNodeManager]) -> Message:
@@ -196,12 +191,12 @@ class NodeManagers:
         Time in which this process was held up does not count, and one whose process runs is given
         more of it: on an overloaded machine it may just not have got a CPU.
         """
-        at_s = self._clock.at_s(now_s())
+        at_s, expiry_s = self._clock.at_s(now_s()), self._liveness.expiry_s
         for manager in self._by_rack.values():
             silent_s = at_s - manager.last_message_s
-            if not manager.usable or silent_s <= self._expiry_s:
+            if not manager.usable or silent_s <= expiry_s:
                 continue
-            if silent_s <= PATIENCE * self._expiry_s and manager.pid and is_running(manager.pid):
+            if silent_s <= PATIENCE * expiry_s and manager.pid and is_running(manager.pid):
                 if not manager.late:
                     manager.late = True
                     self._machine.silences_s.append(self._driver.now_s)

@@ -7,6 +7,7 @@ covers the network's traffic from the first one's beginning to the last one's en
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,28 +32,22 @@ from railyard.resourcemanager.process.recovery import JobFiles
 _Answer = NetworkStats | Refusal
 
 
+@dataclass(eq=False)
 class NetworkReports:
     """Takes snapshots of the network's counters, and answers ``GetReport``."""
 
-    def __init__(
-        self,
-        driver: Driver,
-        server: Server,
-        network: NetworkOrders,
-        folder: Path,
-        machine: MachineTime,
-        config: ClusterConfig,
-    ) -> None:
-        """``folder`` is for the snapshots, of which there are many, and few are asked for."""
-        self._driver = driver
-        self._server = server
-        self._network = network
-        self._at_begin = JobFiles(folder, ".begin", NetworkStats)
-        self._at_end = JobFiles(folder, ".end", NetworkStats)
-        self._machine = machine
-        self._config = config
-        self._links = Network(config.topology)
-        server.on(GetReport, self._ask)
+    _driver: Driver
+    _server: Server
+    _network: NetworkOrders
+    _folder: Path  #: for the snapshots, of which there are many, and few are asked for
+    _machine: MachineTime
+    _config: ClusterConfig
+
+    def __post_init__(self) -> None:
+        self._at_begin = JobFiles(self._folder, ".begin", NetworkStats)
+        self._at_end = JobFiles(self._folder, ".end", NetworkStats)
+        self._links = Network(self._config.topology)
+        self._server.on(GetReport, self._ask)
 
     def job_began(self, job: JobId) -> None:
         self._take_snapshot(job, self._at_begin)

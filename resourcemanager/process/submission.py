@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, pairwise
 
@@ -29,23 +30,18 @@ OnReady = Callable[[tuple[StagePlan, ...], list[FileBlocks]], None]
 OnRefused = Callable[[str], None]
 
 
+@dataclass(eq=False)
 class Submission:
-    """One job on its way in.  Ends once, in ``on_ready`` or ``on_refused``.
+    """One job on its way in.  Ends once, in ``on_ready`` or ``on_refused``."""
 
-    ``on_ready`` gets its stages, and all files that they read.
-    """
-
-    def __init__(
-        self, job: SubmitJob, scale: int, on_ready: OnReady, on_refused: OnRefused
-    ) -> None:
-        self._job = job
-        self._scale = scale
-        self._on_ready = on_ready
-        self._on_refused = on_refused
-        self._files: dict[str, tuple[FileBlocks, ...]] = {}
-        self._waiting = 0
-        self._over = False
-        self.on_end: Callable[[], object] = lambda: None  #: called once it is over
+    _job: SubmitJob
+    _scale: int
+    _on_ready: OnReady  #: gets its stages, and all files that they read
+    _on_refused: OnRefused
+    _files: dict[str, tuple[FileBlocks, ...]] = field(default_factory=dict)
+    _waiting: int = 0
+    _over: bool = False
+    on_end: Callable[[], object] = lambda: None  #: called once it is over
 
     def begin(self, namenode: LastingLink) -> None:
         """Check what can be checked, then ask the NameNode for the rest."""

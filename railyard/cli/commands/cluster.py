@@ -6,6 +6,7 @@ These are quick to start: what only ``kill`` needs is imported there.
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -42,7 +43,6 @@ def down() -> None:
 # Jobs and what they have written ------------------------------------------------------------------
 #: An attempt's folder: "j1.m0.0", or what importing the job printed in a rack: "j1.load-r0".
 _ATTEMPT = re.compile(r"(j\d+)\.(?:load-r(\d+)|([a-z]+)(\d+)\.(\d+))")
-_PIECE_BYTES = 2**20
 
 
 @click.command(cls=Command)
@@ -186,6 +186,5 @@ def _copy(path: Path) -> None:
     """Copy a file to standard output, with its bytes as they are."""
     sys.stdout.flush()
     with path.open("rb") as file:
-        while piece := file.read(_PIECE_BYTES):
-            sys.stdout.buffer.write(piece)
+        shutil.copyfileobj(file, sys.stdout.buffer)
     sys.stdout.buffer.flush()

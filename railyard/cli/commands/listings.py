@@ -198,10 +198,5 @@ def _published(statistic: Statistic) -> tuple[str, str]:
 
 
 def _value(value: float, unit: str) -> str:
-    if unit == "bytes":
-        return format_size(value)
-    if unit == "s":
-        return format_duration(value)
-    if unit == "share":
-        return format_share(value)
-    return format_number(value)
+    shows = {"bytes": format_size, "s": format_duration, "share": format_share}
+    return shows.get(unit, format_number)(value)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -532,22 +532,19 @@ def validation(
 
 
 # A cluster that is left running -------------------------------------------------------------------
-class HttpAddress(NamedTuple):
-    """Where to answer HTTP; port 0 is any that is free."""
-
-    host: str
-    port: int
+#: Where to answer HTTP: host and port, of which 0 is any that is free.
+HttpAddress = tuple[str, int]
 
 
 def http_address(_: click.Context, option: click.Parameter, value: str) -> HttpAddress | None:
     """An address: of this machine alone unless a host is named; None for "none"."""
     if value in ("auto", "none"):
-        return HttpAddress(LOOPBACK, 0) if value == "auto" else None
+        return (LOOPBACK, 0) if value == "auto" else None
     host, _colon, port = value.rpartition(":")
     if not (port.isdecimal() and port.isascii() and 0 < int(port) < 2**16):
         right = "auto, none, or a port from 1 to 65535, as in 8088 or 192.168.1.5:8088"
         raise UsageError(f"{option.opts[0]} {value}: need {right}")
-    return HttpAddress(host.removeprefix("[").removesuffix("]") or LOOPBACK, int(port))
+    return host.removeprefix("[").removesuffix("]") or LOOPBACK, int(port)
 
 
 def _origins(_: click.Context, option: click.Parameter, typed: str) -> tuple[str, ...]:
