@@ -126,10 +126,8 @@ def kill_descendants() -> None:
     while time.monotonic() < deadline_s:
         family = psutil.Process().children(recursive=True)
         for member in family:
-            try:
-                member.send_signal(signal.SIGKILL)
-            except psutil.NoSuchProcess:
-                continue
+            with suppress(psutil.NoSuchProcess):
+                member.kill()
         reap()
         if not family:
             return

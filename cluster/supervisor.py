@@ -392,10 +392,9 @@ class Supervisor:
         return None
 
     def _report(self, **what: object) -> None:
-        try:
+        # nobody may read it any more, as with a cluster that was left running
+        with suppress(OSError, ValueError):
             print(json.dumps(what), flush=True)
-        except (OSError, ValueError):
-            return  # nobody reads it any more, as with a cluster that was left running
 
     # Ending ------------------------------------------------------------------------------------
     def _take_down(self, grace_s: float) -> None:

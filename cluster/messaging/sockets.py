@@ -11,6 +11,7 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 import zmq
 
@@ -139,15 +140,13 @@ class Doorman:
         self._monitor.close(linger=0)
 
     def _on_events(self) -> None:
-        try:
+        with suppress(zmq.Again):
             while True:
                 event, descriptor = monitored_event(self._monitor)
                 if event == zmq.EVENT_ACCEPTED:
                     self._opened(descriptor)
                 else:
                     self._closed(descriptor)
-        except zmq.Again:
-            return
 
     def _opened(self, descriptor: int) -> None:
         self._closed(descriptor)  # its end was not reported
