@@ -187,20 +187,8 @@ class DfsClient:
 
     def rename(self, source: str, target: str, overwrite: bool = False) -> None:
         """Rename a file or folder to the path ``target``, never into a folder of that name."""
-        self.move(Move(source=source, target=target), overwrite=overwrite)
-
-    def move(
-        self,
-        *moves: Move,
-        markers: tuple[str, ...] = (),
-        remove: tuple[str, ...] = (),
-        overwrite: bool = False,
-    ) -> None:
-        """Rename many files atomically; see ``dfs.messages.MoveFiles``."""
-        message = MoveFiles(
-            moves=moves, markers=markers, remove=remove, overwrite=overwrite, token=_token()
-        )
-        self._call(message, Done)
+        move = Move(source=source, target=target)
+        self._call(MoveFiles(moves=(move,), overwrite=overwrite, token=_token()), Done)
 
     # Reports ---------------------------------------------------------------------------------
     def usage(self, path: str) -> Usage:
