@@ -21,7 +21,6 @@ from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Self
 
 from crc32c import crc32c
 
@@ -243,12 +242,6 @@ class OpenBlock:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._file.close()

@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from array import array
+from contextlib import closing
 from pathlib import Path
 
 from railyard.cluster.errors import PeerError, PeerUnable
@@ -72,7 +73,7 @@ class BlockStore:
         return OpenBlock(self.folder, block)
 
     def read(self, block: BlockId, offset: int, length: int) -> memoryview:
-        with self.open(block) as opened:
+        with closing(self.open(block)) as opened:
             return opened.read(offset, length)
 
     def length(self, block: BlockId) -> int:
