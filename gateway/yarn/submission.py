@@ -33,10 +33,10 @@ from railyard.gateway.shell.paths import absolute, braces, check_own
 from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.answers import answering, bad, fields, not_found
 from railyard.gateway.yarn.mapreduce import hadoop_counters, state_of
-from railyard.gateway.yarn.numbers import SLOT_MB, job_id, job_named
+from railyard.gateway.yarn.numbers import SLOT_MB, job_named
 from railyard.jobs.formats import raw_lines
 from railyard.jobs.package import pack_job
-from railyard.jobs.streaming.job import StreamingJob, hadoop_attempt_id
+from railyard.jobs.streaming.job import StreamingJob, hadoop_attempt_id, hadoop_job_id
 from railyard.jobs.streaming.request import (
     Streaming,
     StreamingRequest,
@@ -134,8 +134,8 @@ class Submission:
             )
             accepted = await client.ask(submission, JobAccepted)
         return {
-            "job": job_id(self._begun_ms, accepted.job),
-            "application": job_id(self._begun_ms, accepted.job, "application"),
+            "job": hadoop_job_id(self._begun_ms, accepted.job),
+            "application": hadoop_job_id(self._begun_ms, accepted.job, "application"),
             "splits": len(paths),
             "output": f"{store}{output}",
             "tracking": url,
@@ -177,7 +177,7 @@ class Submission:
         except Refused as refused:
             raise bad(str(refused)) from None
         return {
-            "application-id": job_id(self._begun_ms, reserved.job, "application"),
+            "application-id": hadoop_job_id(self._begun_ms, reserved.job, "application"),
             "maximum-resource-capability": {"memory": SLOT_MB, "vCores": 1},
         }
 
