@@ -63,11 +63,9 @@ from railyard.dfs.messages import (
 )
 from railyard.dfs.paths import IS_FOLDER, LOCKED, MISSING, SAFE_MODE
 from railyard.dfs.peers import Peers, Services
-from railyard.dfs.reader import BlockUnavailable, DfsFile
+from railyard.dfs.reader import DfsFile
 from railyard.dfs.writer import HELD_BYTES, Buffer, NoRoom, write_blocks
 from railyard.netemu.client import NetworkClient
-
-__all__ = ["BlockUnavailable", "Buffer", "DfsClient", "DfsFile", "NoRoom"]
 
 M = TypeVar("M", bound=Message)
 #: Pauses in seconds before retries of a request that the NameNode could not carry out (disk full).
