@@ -164,14 +164,10 @@ def reap(options: int = 0) -> list[tuple[int, int]]:
     With ``options`` (``os.WUNTRACED | os.WCONTINUED``), those that were stopped or continued, too.
     """
     ended: list[tuple[int, int]] = []
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG | options)
-        except ChildProcessError:
-            return ended
-        if pid == 0:
-            return ended
-        ended.append((pid, status))
+    with suppress(ChildProcessError):  # there is none any more
+        while (found := os.waitpid(-1, os.WNOHANG | options))[0]:
+            ended.append(found)
+    return ended
 
 
 def how_it_ended(status: int) -> str:

@@ -142,9 +142,7 @@ class Reactor:
         self.call_at(when_s, tick)
 
     def run(self) -> None:
-        self._stopped = False
-        while not self._stopped:
-            self._turn(math.inf)
+        self.run_until(lambda: False)
 
     def run_until(self, done: Callable[[], bool], timeout_s: float | None = None) -> bool:
         """Run the loop until ``done()``; False if ``timeout_s`` has passed or ``stop`` was called.

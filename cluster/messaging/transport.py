@@ -90,7 +90,8 @@ class Transport:
         self._shares = shared is not None
         self.context: zmq.Context[zmq.Socket[bytes]] = shared or zmq.Context()
         self.for_tests = for_tests
-        self._keys = access.Keys.load(folder.keys, role)
+        #: None: over Unix-domain sockets
+        self._keys = access.Keys(folder.keys, role) if folder.keys.is_dir() else None
         if self._keys is not None and not self._shares:
             self._keys.admit_only_own_clients(self.context)
         self._open: list[Server | Link] = []

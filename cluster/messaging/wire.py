@@ -20,6 +20,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgpack
@@ -205,9 +206,7 @@ class Vocabulary:
     """The classes of messages that one end of a connection accepts."""
 
     def __init__(self, kinds: Iterable[type[Message]] = ()) -> None:
-        self._kinds: dict[str, type[Message]] = {}
-        for kind in kinds:
-            self.add(kind)
+        self._kinds: dict[str, type[Message]] = {kind.tag(): kind for kind in kinds}
 
     def add(self, kind: type[Message]) -> None:
         self._kinds[kind.tag()] = kind
@@ -298,14 +297,12 @@ def _start(frame: bytes | memoryview) -> tuple[int, object]:
     number, tag = 0, None
     reader = msgpack.Unpacker()
     reader.feed(frame[:_START_BYTES])
-    try:
+    with suppress(ValueError, TypeError, msgpack.UnpackException):
         if reader.read_array_header() == 2:
             first = reader.unpack()
             number = first if type(first) is int and first >= 0 else 0
             if reader.read_map_header() and reader.unpack() == "type":
                 tag = reader.unpack()
-    except (ValueError, TypeError, msgpack.UnpackException):
-        return number, None
     return number, tag
 
 
