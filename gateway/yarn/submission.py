@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -68,6 +69,7 @@ _FIELDS = {
     "mapreduce.job.tags": "application-tags",
 }
 _TYPE = "MAPREDUCE"
+_invalid = partial(RemoteError, 400, "InvalidInputException")
 
 
 class Submission:
@@ -341,7 +343,3 @@ def _split_cuts(
             raise _invalid(f"{path}: {count} maps of {step} bytes: need at most {TASKS_MAX}")
         cuts[path] = tuple(range(0, count * step, step))
     return cuts
-
-
-def _invalid(why: str) -> RemoteError:
-    return RemoteError(400, "InvalidInputException", why)
