@@ -108,6 +108,7 @@ LONG_BYTES_MAX = 16 * 2**20  #: the same of a ``LongMessage``
 _START_BYTES = 256
 _ENCODER = msgspec.msgpack.Encoder()
 _ENVELOPE = msgspec.msgpack.Decoder(tuple[Number, msgspec.Raw])
+_decoder = functools.cache(msgspec.msgpack.Decoder)
 
 
 def finite_s(seconds: float, what: str) -> float:
@@ -238,11 +239,6 @@ class Vocabulary:
         except (ValueError, RecursionError, OverflowError) as error:
             raise PeerError(_in_words(kind, error)) from None
         return message
-
-
-@functools.cache
-def _decoder(kind: type[Message]) -> msgspec.msgpack.Decoder[Any]:
-    return msgspec.msgpack.Decoder(kind)
 
 
 def pack(message: Message, request: int = 0) -> bytes:
