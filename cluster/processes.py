@@ -188,14 +188,12 @@ def signal_member(cluster: str, pid: int, number: signal.Signals) -> bool:
     """Signal a process if it exists and belongs to the cluster; return whether it does."""
     import psutil
 
-    try:
+    with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
-        if not _is_member(process, cluster):
-            return False
-        process.send_signal(number)
-    except psutil.NoSuchProcess:
-        return False
-    return True
+        if _is_member(process, cluster):
+            process.send_signal(number)
+            return True
+    return False
 
 
 def kill_members(cluster: str, timeout_s: float) -> list[int]:
