@@ -111,13 +111,6 @@ _ENVELOPE = msgspec.msgpack.Decoder(tuple[Number, msgspec.Raw])
 _decoder = functools.cache(msgspec.msgpack.Decoder)
 
 
-def finite_s(seconds: float, what: str) -> float:
-    """Return ``seconds`` if finite and within +-``SECONDS_MAX``; otherwise raise ``ValueError``."""
-    if -SECONDS_MAX <= seconds <= SECONDS_MAX:  # False for NaN
-        return seconds
-    raise ValueError(f"{what} = {seconds!r}: need seconds, finite and at most {SECONDS_MAX:g}")
-
-
 # Messages -----------------------------------------------------------------------------------------
 def _kebab(class_name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", class_name.rsplit(".", 1)[-1]).lower()
