@@ -25,9 +25,10 @@ import psutil
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Done
 from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import load_topology
-from railyard.dfs.client import DfsClient
+from railyard.dfs.messages import MoveFiles
 from railyard.gateway.address import known_url
 from railyard.runs.clusters import own_cluster
 
@@ -58,9 +59,8 @@ def run(quick: bool = False) -> list[Row]:
         url = _url(cluster.folder)
         rows = _transfers(cluster.folder, file, url, turns)
         transport = Transport(cluster.folder)
-        client = DfsClient(transport, topology)
-        client.move(markers=tuple(f"/many/entry-{number:05}" for number in range(ENTRIES)))
-        client.close()
+        entries = tuple(f"/many/entry-{number:05}" for number in range(ENTRIES))
+        transport.link("namenode").call(MoveFiles(markers=entries), Done)
         transport.close()
         rows += [_listing(url, turns), _small_requests(url, turns)]
     return [*rows, _version(turns)]

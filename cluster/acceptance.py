@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING
 
 from railyard.cluster.errors import UsageError, printable, unknown_name
@@ -45,19 +46,9 @@ class Entry:
     note: str
 
 
-def used(note: str) -> Entry:
-    """A name that changes what happens: how."""
-    return Entry(Effect.USED, note)
-
-
-def idle(note: str) -> Entry:
-    """A name that can be given and changes no result here: why."""
-    return Entry(Effect.IDLE, note)
-
-
-def refused(note: str) -> Entry:
-    """A name that is refused: why, or what to give instead."""
-    return Entry(Effect.REFUSED, note)
+used = partial(Entry, Effect.USED)  #: a name that changes what happens: how
+idle = partial(Entry, Effect.IDLE)  #: one that can be given and changes no result here: why
+refused = partial(Entry, Effect.REFUSED)  #: one that is refused: why, or what to give instead
 
 
 @dataclass(frozen=True, slots=True)

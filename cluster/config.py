@@ -16,9 +16,7 @@ from railyard.cluster.topology import Topology
 TransportKind = Literal["ipc", "tcp"]
 #: Whether daemons that died are restarted.
 Restart = Literal["never", "on-failure"]
-#: The pause before the first restart; each further death within ``WITHIN_S`` doubles it.
-PAUSE_S = 0.1
-PAUSE_S_MAX = 5.0
+#: A daemon that has died so often within this time is given up.
 DEATHS_MAX = 8
 WITHIN_S = 60.0
 #: The exit status of a daemon that would fail in the same way if it were restarted.

@@ -76,13 +76,12 @@ def read_file(path: Path, bytes_max: int = _BYTES_MAX) -> bytes:
     return data.removeprefix(codecs.BOM_UTF8)
 
 
-def read_text_file(path: Path, what: str, encoding: str = "utf-8") -> str:
+def read_text_file(path: Path, what: str) -> str:
     """As ``read_file``, decoded; ``what`` names the kind of file in the error: "SWIM trace"."""
     try:
-        return read_file(path).decode(encoding)
+        return read_file(path).decode()
     except UnicodeDecodeError:
-        right = f"text in {encoding.upper()}"
-        raise UsageError(f"{printable(str(path))}: is no {what}: need {right}") from None
+        raise UsageError(f"{printable(str(path))}: is no {what}: need text in UTF-8") from None
 
 
 def read_json(path: Path) -> Any:

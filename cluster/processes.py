@@ -126,10 +126,8 @@ def kill_descendants() -> None:
     while time.monotonic() < deadline_s:
         family = psutil.Process().children(recursive=True)
         for member in family:
-            try:
-                member.send_signal(signal.SIGKILL)
-            except psutil.NoSuchProcess:
-                continue
+            with suppress(psutil.NoSuchProcess):
+                member.kill()
         reap()
         if not family:
             return
@@ -166,14 +164,10 @@ def reap(options: int = 0) -> list[tuple[int, int]]:
     With ``options`` (``os.WUNTRACED | os.WCONTINUED``), those that were stopped or continued, too.
     """
     ended: list[tuple[int, int]] = []
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG | options)
-        except ChildProcessError:
-            return ended
-        if pid == 0:
-            return ended
-        ended.append((pid, status))
+    with suppress(ChildProcessError):  # there is none any more
+        while (found := os.waitpid(-1, os.WNOHANG | options))[0]:
+            ended.append(found)
+    return ended
 
 
 def how_it_ended(status: int) -> str:
@@ -194,14 +188,12 @@ def signal_member(cluster: str, pid: int, number: signal.Signals) -> bool:
     """Signal a process if it exists and belongs to the cluster; return whether it does."""
     import psutil
 
-    try:
+    with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
-        if not _is_member(process, cluster):
-            return False
-        process.send_signal(number)
-    except psutil.NoSuchProcess:
-        return False
-    return True
+        if _is_member(process, cluster):
+            process.send_signal(number)
+            return True
+    return False
 
 
 def kill_members(cluster: str, timeout_s: float) -> list[int]:

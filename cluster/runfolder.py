@@ -115,10 +115,8 @@ def remove_folder(path: Path, purpose: str) -> bool:
                 os.unlink(MARK, dir_fd=folder)
                 os.rmdir(path.name, dir_fd=parent)  # by name, but only if it is empty
                 return True
-    except FileNotFoundError:
-        return True  # another process was faster
-    except OSError:
-        pass
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)  # another process was faster
     return False
 
 
@@ -269,13 +267,10 @@ def append_row(path: Path, row: object) -> None:
 
 def rows_of(path: Path) -> Iterator[Any]:
     """The lines of such a file; none if it is not there."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            for line in file:  # of a cluster that is up for long there are very many
-                with suppress(json.JSONDecodeError):  # cut short by a full disk
-                    yield json.loads(line)
-    except FileNotFoundError:
-        return
+    with suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
+        for line in file:  # of a cluster that is up for long there are very many
+            with suppress(json.JSONDecodeError):  # cut short by a full disk
+                yield json.loads(line)
 
 
 def _end_of_cut_line(file: BinaryIO) -> bytes:

@@ -38,20 +38,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from railyard.cluster import processes
-from railyard.cluster.config import (
-    DEATHS_MAX,
-    NOT_AGAIN,
-    PAUSE_S,
-    PAUSE_S_MAX,
-    WITHIN_S,
-    ClusterConfig,
-    Daemon,
-)
+from railyard.cluster.config import DEATHS_MAX, NOT_AGAIN, WITHIN_S, ClusterConfig, Daemon
 from railyard.cluster.machine import freeze_objects
 from railyard.cluster.messaging.access import take_role
 from railyard.cluster.runfolder import RunFolder
 
 log = logging.getLogger(__name__)
+#: The pause before the first restart; each further death within ``WITHIN_S`` doubles it.
+PAUSE_S = 0.1
+PAUSE_S_MAX = 5.0
 CHECK_PERIOD_S = 5.0  #: of checks whether a daemon wants a standby
 _STEP_PERIOD_S = 0.5  #: of steps of a standby
 START_TIMEOUT_S = 30.0
@@ -392,10 +387,9 @@ class Supervisor:
         return None
 
     def _report(self, **what: object) -> None:
-        try:
+        # nobody may read it any more, as with a cluster that was left running
+        with suppress(OSError, ValueError):
             print(json.dumps(what), flush=True)
-        except (OSError, ValueError):
-            return  # nobody reads it any more, as with a cluster that was left running
 
     # Ending ------------------------------------------------------------------------------------
     def _take_down(self, grace_s: float) -> None:

@@ -266,7 +266,7 @@ def load_topology(name_or_file: str, changes: Sequence[topologyfile.Change] = ()
         source = f"{base} with {suffix}"
         for key, value in changes:
             same = _of_link(key, value, data, source)
-            data = topologyfile.apply_changes(data, same, TABLES, source)
+            data = topologyfile.apply_changes(data, same, source)
         data["name"] = f"{data.get('name', base)},{suffix}"
     made = build(data, Topology, source)
     compute = "compute."
@@ -275,14 +275,6 @@ def load_topology(name_or_file: str, changes: Sequence[topologyfile.Change] = ()
     except UsageError as error:
         raise UsageError(f"{source}: {compute}{error}") from None
     return made
-
-
-#: {table: its keys that can be overridden}
-TABLES: Mapping[str, tuple[str, ...]] = {
-    name.partition(".")[0]: tuple(field.encode_name for field in msgspec.structs.fields(table))
-    for name, table in topologyfile.TABLES_OF_FILE.items()
-    if table is not topologyfile.Liveness
-}
 
 
 def _of_link(key: str, value: str, data: dict[str, Any], source: str) -> list[topologyfile.Change]:

@@ -277,6 +277,12 @@ TABLES_OF_FILE: Mapping[str, type[Table]] = {
     "compute": Compute,
     "liveness": Liveness,
 }
+#: {table: its keys that can be overridden}
+TABLES: Mapping[str, tuple[str, ...]] = {
+    name.partition(".")[0]: tuple(field.encode_name for field in msgspec.structs.fields(table))
+    for name, table in TABLES_OF_FILE.items()
+    if table is not Liveness
+}
 
 
 # Changes of keys for a run: "oversubscription=10", "rack.r3.uplink=1Gbps" -----------------------
@@ -325,15 +331,12 @@ def _full(key: str) -> str:
 
 
 def apply_changes(
-    data: Mapping[str, Any],
-    changes: Sequence[Change],
-    tables: Mapping[str, Sequence[str]],
-    source: str,
+    data: Mapping[str, Any], changes: Sequence[Change], source: str
 ) -> dict[str, Any]:
     """Return a file's ``data`` with the changes applied; values are checked when it is built.
 
-    ``tables`` has the keys of each table that may be changed.  Raises ``UsageError``, starting
-    with ``source``, for an unknown key and for a key of a table that the topology does not have.
+    Raises ``UsageError``, starting with ``source``, for an unknown key and for a key of a table
+    that the topology does not have.
     """
     changed = copy.deepcopy(dict(data))
     for short, value in changes:
@@ -345,10 +348,10 @@ def apply_changes(
         where = f"{source}: {short}"
         if table == "rack":
             rack, _, field = rest.partition(".")
-            _require_key(field in tables["rack"] and bool(rack), short, tables)
+            _require_key(field in TABLES["rack"] and bool(rack), short)
             changed.setdefault("rack", {}).setdefault(rack, {})[field] = number_or_text(value)
             continue
-        _require_key(rest in tables.get(table, ()), short, tables)
+        _require_key(rest in TABLES.get(table, ()), short)
         if table not in changed and _BEGINS.get(table) != key:
             begin = f"; {_BEGINS[table]}=RATE before it adds one" if table in _BEGINS else ""
             raise UsageError(f"{where}: this topology has no [{table}]{begin}")
@@ -361,11 +364,11 @@ def apply_changes(
     return changed
 
 
-def _require_key(is_known: bool, key: str, tables: Mapping[str, Sequence[str]]) -> None:
+def _require_key(is_known: bool, key: str) -> None:
     if not is_known:
         full = [
             f"{name}.r0.{key}" if name == "rack" else f"{name}.{key}"
-            for name, keys in tables.items()
+            for name, keys in TABLES.items()
             for key in keys
         ]
         raise unknown_name("key of the network", key, [*SHORT, *full])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -103,10 +104,8 @@ def number_or_text(text: str) -> str | int | float:
     """Convert text to an int or a float if it is one; otherwise return the text."""
     if len(text) <= _LETTERS_MAX:
         for kind in (int, float):
-            try:
+            with suppress(ValueError):
                 return kind(text)
-            except ValueError:
-                continue
     return text
 
 

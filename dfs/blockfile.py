@@ -21,7 +21,6 @@ from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Self
 
 from crc32c import crc32c
 
@@ -167,10 +166,10 @@ class BlockWriter:
         self.folder = folder
         self._final = block_name(block)
         self._part = f"{self._final}.part"
-        self._file = os.open(f"{folder}/{self._part}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        self._file = io.FileIO(os.open(f"{folder}/{self._part}", flags, 0o600), "w")
         self._sums = sums
         self._checked = CheckedRange(block, 0, length, sums)
-        self._open = True
 
     def write(self, data: memoryview) -> None:
         for right in self._checked.add(data):
@@ -191,31 +190,26 @@ class BlockWriter:
             os.rename(self._part, self._final, src_dir_fd=opened, dst_dir_fd=opened)
         try:
             if lasting:
-                sync_file(self._file)
+                sync_file(self._file.fileno())
                 sync_folder(self.folder)
         except OSError:
-            self._close()  # first: to remove it takes a descriptor
+            self._file.close()  # first: to remove it takes a descriptor
             remove_file(self.folder, self._final)
             raise
         finally:
-            self._close()
+            self._file.close()
 
     def withdraw(self) -> None:
         """Remove the block although it is complete."""
         remove_file(self.folder, self._final)
 
     def abort(self) -> None:
-        self._close()
+        self._file.close()
         remove_file(self.folder, self._part)
 
     def _write(self, data: memoryview) -> None:
         while len(data):
-            data = data[os.write(self._file, data) :]
-
-    def _close(self) -> None:
-        if self._open:
-            self._open = False
-            os.close(self._file)
+            data = data[self._file.write(data) :]
 
 
 def stored_length(file_bytes: int) -> int:
@@ -243,12 +237,6 @@ class OpenBlock:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._file.close()

@@ -63,11 +63,9 @@ from railyard.dfs.messages import (
 )
 from railyard.dfs.paths import IS_FOLDER, LOCKED, MISSING, SAFE_MODE
 from railyard.dfs.peers import Peers, Services
-from railyard.dfs.reader import BlockUnavailable, DfsFile
+from railyard.dfs.reader import DfsFile
 from railyard.dfs.writer import HELD_BYTES, Buffer, NoRoom, write_blocks
 from railyard.netemu.client import NetworkClient
-
-__all__ = ["BlockUnavailable", "Buffer", "DfsClient", "DfsFile", "NoRoom"]
 
 M = TypeVar("M", bound=Message)
 #: Pauses in seconds before retries of a request that the NameNode could not carry out (disk full).
@@ -187,20 +185,8 @@ class DfsClient:
 
     def rename(self, source: str, target: str, overwrite: bool = False) -> None:
         """Rename a file or folder to the path ``target``, never into a folder of that name."""
-        self.move(Move(source=source, target=target), overwrite=overwrite)
-
-    def move(
-        self,
-        *moves: Move,
-        markers: tuple[str, ...] = (),
-        remove: tuple[str, ...] = (),
-        overwrite: bool = False,
-    ) -> None:
-        """Rename many files atomically; see ``dfs.messages.MoveFiles``."""
-        message = MoveFiles(
-            moves=moves, markers=markers, remove=remove, overwrite=overwrite, token=_token()
-        )
-        self._call(message, Done)
+        move = Move(source=source, target=target)
+        self._call(MoveFiles(moves=(move,), overwrite=overwrite, token=_token()), Done)
 
     # Reports ---------------------------------------------------------------------------------
     def usage(self, path: str) -> Usage:

@@ -6,6 +6,7 @@ Paths are absolute; there is no current folder, and "." and ".." are refused.
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from railyard.cluster.errors import PeerError
 
@@ -22,6 +23,7 @@ LOCKED = "locked"  #: nothing is changed until somebody ends a safe mode that so
 #: Limits of most file systems: UTF-8 bytes of a name, and of a path.
 NAME_BYTES_MAX = 255
 PATH_BYTES_MAX = 4096
+_bad = partial(PeerError, kind=BAD_PATH)
 _NO_NAMES = frozenset({"", ".", ".."})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -53,10 +55,6 @@ def parse_path(path: str) -> tuple[str, ...]:
 def join_path(names: tuple[str, ...]) -> str:
     """Join names to an absolute path."""
     return "/" + "/".join(names)
-
-
-def _bad(why: str) -> PeerError:
-    return PeerError(why, BAD_PATH)
 
 
 def _check_name(name: str, path: str) -> None:

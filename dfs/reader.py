@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 
 from railyard.cluster.errors import PeerError, PeerLost, PeerUnable, RailyardError
 from railyard.cluster.files import new_buffer
@@ -205,7 +206,7 @@ class DfsFile:
         folder = blocks_folder(self._services.transport.folder, node)
         end = offset + length
         try:
-            with OpenBlock(folder, block.block) as opened:
+            with closing(OpenBlock(folder, block.block)) as opened:
                 while offset < end:
                     most = length if at_once else READ_BYTES - offset % CHECKED_BYTES
                     piece = opened.read(offset, min(end - offset, most))

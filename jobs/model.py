@@ -49,7 +49,7 @@ import typing
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -186,11 +186,6 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def reads_files(self) -> bool:
         return not self.reads and not self.tasks
-
-    @property
-    def kind(self) -> Literal["map", "reduce"]:
-        """Whether its tasks fetch from other stages ("reduce") or read files or nothing ("map")."""
-        return "reduce" if self.reads else "map"
 
 
 @dataclass(frozen=True)

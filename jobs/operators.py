@@ -17,6 +17,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
@@ -31,6 +32,7 @@ Pairs = Iterable[tuple[Any, Any]]
 Combiner = Callable[[Any, Iterable[Any]], Pairs | None]
 Partitioner = Callable[[Any, int], int]
 
+_packer = partial(msgpack.Packer, use_bin_type=True, unicode_errors="surrogateescape")
 _HEADER = struct.Struct("<QQ")  # groups, bytes after the header
 _TEXT_BYTES = 2**18  # approximate size of the pieces in which text is written
 
@@ -210,10 +212,6 @@ def _packed(value: Any) -> bytes:
     except (TypeError, ValueError, OverflowError) as error:
         right = "str, bytes, int of 64 bits, float, bool, None, or tuples of those"
         raise JobError(f"cannot ship {value!r:.80}: {error}: need {right}") from None
-
-
-def _packer() -> msgpack.Packer:
-    return msgpack.Packer(use_bin_type=True, unicode_errors="surrogateescape")
 
 
 def _unpacked(run: memoryview) -> Iterator[tuple[Any, tuple[Any, ...]]]:

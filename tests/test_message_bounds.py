@@ -24,13 +24,13 @@ import railyard.resourcemanager.interface.commands
 import railyard.resourcemanager.interface.events
 import railyard.resourcemanager.process.messages
 from railyard.cluster.errors import PeerError
+from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.wire import (
     BYTES_MAX,
     Command,
     Event,
     Message,
     Vocabulary,
-    finite_s,
     to_map,
     unpack,
 )
@@ -216,5 +216,7 @@ def test_a_number_at_any_boundary_is_refused_or_harmless(kind: type[Message]) ->
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf, 1e308, 1e11])
 def test_no_time_is_out_of_a_clocks_reach(seconds: float) -> None:
+    reactor = Reactor()
     with pytest.raises(ValueError, match=r"when_s = .*: need seconds, finite and at most 1e\+10"):
-        finite_s(seconds, "when_s")
+        reactor.call_at(seconds, lambda: None)
+    reactor.close()

@@ -149,14 +149,12 @@ class Epochs:
 
     def _begin(self, name: str) -> int:
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        file = os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        with open(os.open(self._folder / name, flags, 0o600), "r+b", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            before = os.pread(file, _NUMBER.size, 0)
+            before = os.pread(file.fileno(), _NUMBER.size, 0)
             epoch = 1 + (int(_NUMBER.unpack(before)[0]) if len(before) == _NUMBER.size else 0)
-            os.pwrite(file, _NUMBER.pack(epoch), 0)
-        finally:
-            os.close(file)
+            file.write(_NUMBER.pack(epoch))
         return epoch
 
     def _map(self, name: str) -> mmap.mmap | None:
@@ -200,11 +198,6 @@ class Keys:
             zmq.auth.create_certificates(folder, role)
             (folder / f"{role}.key").rename(folder / _ADMITTED / f"{role}.key")
 
-    @classmethod
-    def load(cls, folder: Path, role: str) -> Keys | None:
-        """Load a role's keys from ``folder``; None if there are none, as with Unix sockets."""
-        return cls(folder, role) if folder.is_dir() else None
-
     def role(self, public_key: str) -> str:
         """The role with this public key; keys of others are refused before."""
         return self._roles[public_key]
@@ -244,11 +237,7 @@ class Admission:
 
     def restrict(self, kind: type[Message], only: Iterable[str]) -> None:
         """Accept messages of a class from these roles only; from everybody if there are none."""
-        roles = frozenset(only)
-        if roles:
-            self._only[kind] = roles
-        else:
-            self._only.pop(kind, None)
+        self._only[kind] = frozenset(only)
 
     def sender(self, peer: bytes, frame: zmq.Frame) -> Sender:
         known = self._senders.get(peer)
@@ -265,7 +254,7 @@ class Admission:
             name, epoch = daemon
             raise PeerError(f"{kind.tag()} from {name} of epoch {epoch}: it was replaced")
         only = self._only.get(kind)
-        if only is None:
+        if not only:
             return
         sender = self.sender(peer, frame)
         if not sender.may(only):

@@ -25,7 +25,7 @@ from typing import Any
 import zmq
 
 from railyard.cluster.machine import c_library
-from railyard.cluster.messaging.wire import finite_s
+from railyard.cluster.messaging.wire import SECONDS_MAX
 
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
 _ABSOLUTE = 1  #: TFD_TIMER_ABSTIME
@@ -117,7 +117,10 @@ class Reactor:
 
         Raises ``ValueError`` for a time that is not finite: see ``cluster.messaging.wire``.
         """
-        timer = Timer(finite_s(when_s, "when_s"), call)
+        if not -SECONDS_MAX <= when_s <= SECONDS_MAX:  # so for NaN
+            right = f"need seconds, finite and at most {SECONDS_MAX:g}"
+            raise ValueError(f"when_s = {when_s!r}: {right}")
+        timer = Timer(when_s, call)
         heapq.heappush(self._timers, (when_s, next(self._sequence), timer))
         return timer
 
@@ -142,9 +145,7 @@ class Reactor:
         self.call_at(when_s, tick)
 
     def run(self) -> None:
-        self._stopped = False
-        while not self._stopped:
-            self._turn(math.inf)
+        self.run_until(lambda: False)
 
     def run_until(self, done: Callable[[], bool], timeout_s: float | None = None) -> bool:
         """Run the loop until ``done()``; False if ``timeout_s`` has passed or ``stop`` was called.

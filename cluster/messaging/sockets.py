@@ -11,6 +11,7 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 import zmq
 
@@ -139,36 +140,30 @@ class Doorman:
         self._monitor.close(linger=0)
 
     def _on_events(self) -> None:
-        try:
+        with suppress(zmq.Again):
             while True:
                 event, descriptor = monitored_event(self._monitor)
                 if event == zmq.EVENT_ACCEPTED:
                     self._opened(descriptor)
                 else:
                     self._closed(descriptor)
-        except zmq.Again:
-            return
 
     def _opened(self, descriptor: int) -> None:
         self._closed(descriptor)  # its end was not reported
-        try:
+        with suppress(OSError):  # it is closed already, or has just been
             connection = socket.socket(fileno=descriptor)
-        except OSError:
-            return  # it is closed already
-        try:
-            owner = _process_of(connection)
-            self._owners[descriptor] = owner
-            self._by_process[owner] += 1
-            too_many = bool(owner) and self._by_process[owner] > OF_A_PROCESS_MAX
-            if too_many or len(self._owners) > self._all_max:
-                self.cut += 1
-                connection.shutdown(socket.SHUT_RDWR)  # ZeroMQ then closes it
-                who = f"of process {owner}" if owner else "in all"
-                self._complaints.warning(f"{self.name} cuts a connection: too many {who}")
-        except OSError:
-            return  # it has just been closed
-        finally:
-            connection.detach()
+            try:
+                owner = _process_of(connection)
+                self._owners[descriptor] = owner
+                self._by_process[owner] += 1
+                too_many = bool(owner) and self._by_process[owner] > OF_A_PROCESS_MAX
+                if too_many or len(self._owners) > self._all_max:
+                    self.cut += 1
+                    connection.shutdown(socket.SHUT_RDWR)  # ZeroMQ then closes it
+                    who = f"of process {owner}" if owner else "in all"
+                    self._complaints.warning(f"{self.name} cuts a connection: too many {who}")
+            finally:
+                connection.detach()
 
     def _closed(self, descriptor: int) -> None:
         owner = self._owners.pop(descriptor, None)

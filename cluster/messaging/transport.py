@@ -90,7 +90,8 @@ class Transport:
         self._shares = shared is not None
         self.context: zmq.Context[zmq.Socket[bytes]] = shared or zmq.Context()
         self.for_tests = for_tests
-        self._keys = access.Keys.load(folder.keys, role)
+        #: None: over Unix-domain sockets
+        self._keys = access.Keys(folder.keys, role) if folder.keys.is_dir() else None
         if self._keys is not None and not self._shares:
             self._keys.admit_only_own_clients(self.context)
         self._open: list[Server | Link] = []
@@ -299,18 +300,13 @@ class Server:
             number, message = wire.unpack(header.buffer, self._vocabulary)
             payload = frames[2].buffer if len(frames) == sockets.FRAMES_MAX else None
             self.requests += 1
-            kind = type(message)
-            self._admission.check(kind, peer, header)
-            request = Request(peer, number, message, payload, header)
-            answer = self._handlers[kind](request)
-        except InvariantError:
-            raise
+            self._admission.check(type(message), peer, header)
         except Exception as error:  # no message may end a daemon
             if isinstance(error, wire.Malformed):
                 number = error.request
-            answer = self._refusal(error)
-        if answer is not None:
-            self._answer(peer, number, answer, None)
+            self._answer(peer, number, self._refusal(error), None)
+        else:
+            self.again(Request(peer, number, message, payload, header))
 
     def _refusal(self, error: Exception) -> wire.Refusal:
         self.refused += 1

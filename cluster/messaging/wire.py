@@ -20,6 +20,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgpack
@@ -107,13 +108,7 @@ LONG_BYTES_MAX = 16 * 2**20  #: the same of a ``LongMessage``
 _START_BYTES = 256
 _ENCODER = msgspec.msgpack.Encoder()
 _ENVELOPE = msgspec.msgpack.Decoder(tuple[Number, msgspec.Raw])
-
-
-def finite_s(seconds: float, what: str) -> float:
-    """Return ``seconds`` if finite and within +-``SECONDS_MAX``; otherwise raise ``ValueError``."""
-    if -SECONDS_MAX <= seconds <= SECONDS_MAX:  # False for NaN
-        return seconds
-    raise ValueError(f"{what} = {seconds!r}: need seconds, finite and at most {SECONDS_MAX:g}")
+_decoder = functools.cache(msgspec.msgpack.Decoder)
 
 
 # Messages -----------------------------------------------------------------------------------------
@@ -205,9 +200,7 @@ class Vocabulary:
     """The classes of messages that one end of a connection accepts."""
 
     def __init__(self, kinds: Iterable[type[Message]] = ()) -> None:
-        self._kinds: dict[str, type[Message]] = {}
-        for kind in kinds:
-            self.add(kind)
+        self._kinds: dict[str, type[Message]] = {kind.tag(): kind for kind in kinds}
 
     def add(self, kind: type[Message]) -> None:
         self._kinds[kind.tag()] = kind
@@ -239,11 +232,6 @@ class Vocabulary:
         except (ValueError, RecursionError, OverflowError) as error:
             raise PeerError(_in_words(kind, error)) from None
         return message
-
-
-@functools.cache
-def _decoder(kind: type[Message]) -> msgspec.msgpack.Decoder[Any]:
-    return msgspec.msgpack.Decoder(kind)
 
 
 def pack(message: Message, request: int = 0) -> bytes:
@@ -298,14 +286,12 @@ def _start(frame: bytes | memoryview) -> tuple[int, object]:
     number, tag = 0, None
     reader = msgpack.Unpacker()
     reader.feed(frame[:_START_BYTES])
-    try:
+    with suppress(ValueError, TypeError, msgpack.UnpackException):
         if reader.read_array_header() == 2:
             first = reader.unpack()
             number = first if type(first) is int and first >= 0 else 0
             if reader.read_map_header() and reader.unpack() == "type":
                 tag = reader.unpack()
-    except (ValueError, TypeError, msgpack.UnpackException):
-        return number, None
     return number, tag
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from array import array
+from contextlib import closing, suppress
 from pathlib import Path
 
 from railyard.cluster.errors import PeerError, PeerUnable
@@ -72,7 +73,7 @@ class BlockStore:
         return OpenBlock(self.folder, block)
 
     def read(self, block: BlockId, offset: int, length: int) -> memoryview:
-        with self.open(block) as opened:
+        with closing(self.open(block)) as opened:
             return opened.read(offset, length)
 
     def length(self, block: BlockId) -> int:
@@ -93,9 +94,7 @@ class BlockStore:
 
     def _is_there(self, block: BlockId) -> bool:
         """Whether a file of the block exists; raises ``OSError`` if that cannot be looked up."""
-        try:
-            with opened_folder(self.folder) as opened:
-                os.stat(block_name(block), dir_fd=opened)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        return True
+        with suppress(FileNotFoundError, NotADirectoryError), opened_folder(self.folder) as opened:
+            os.stat(block_name(block), dir_fd=opened)
+            return True
+        return False

@@ -133,13 +133,12 @@ class BlockReceiver:
     def _published(self, error: OSError | None) -> None:
         if error is not None:
             self.failed(str(self._cannot_store(error)))
-            return
-        if self._unwanted:
+        elif self._unwanted:
             self._writer.withdraw()
             self.failed(self._unwanted)
-            return
-        self._stored = True
-        self._maybe_end()
+        else:
+            self._stored = True
+            self._maybe_end()
 
     def failed(self, reason: str) -> None:
         """The transfer failed; the remaining bytes will not come."""

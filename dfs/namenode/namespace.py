@@ -14,15 +14,7 @@ from typing import TypeVar, TypeVarTuple
 import msgspec
 
 from railyard.cluster.errors import PeerError
-from railyard.dfs.namenode.journal import (
-    ROOT,
-    Attributes,
-    Change,
-    FileBlock,
-    Inode,
-    Journal,
-    Note,
-)
+from railyard.dfs.namenode.journal import ROOT, Attributes, Change, FileBlock, Inode, Journal, Note
 from railyard.dfs.paths import (
     EXISTS,
     IS_FOLDER,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -90,9 +91,8 @@ class RemoteError(Exception):
         return web.json_response(self.as_json(), status=self.status)
 
 
-def illegal(why: str) -> RemoteError:
-    """A parameter, path or operation is wrong."""
-    return RemoteError(400, "IllegalArgumentException", why)
+#: a parameter, path or operation is wrong: why
+illegal = partial(RemoteError, 400, "IllegalArgumentException")
 
 
 def missing(what: str) -> RemoteError:

@@ -86,7 +86,8 @@ def run_application(arguments: list[str], web: Web) -> int | None:
                 print(f"Killing application {app}" if _kill(app, web) else already)
                 return 0
             case ["-status", typed]:
-                app = web.rest("GET", f"/apps/{typed.replace('job_', 'application_', 1)}")["app"]
+                name = typed.replace("job_", "application_", 1)
+                app = web.rest("GET", f"/cluster/apps/{name}")["app"]
                 for key in ("id", "name", "user", "queue", "state", "finalStatus", "progress"):
                     print(f"\t{key} : {app[key]}")
                 return 0
@@ -142,7 +143,7 @@ def run_job(arguments: list[str], web: Web) -> int:
             print(f"Could not kill {typed}: it has ended", file=sys.stderr)
             return 1
         case ["-counter", typed, group, counter]:
-            counters = web.own("GET", f"/jobs/{_id(typed)}")["counters"]
+            counters = web.rest("GET", f"/railyard/jobs/{_id(typed)}")["counters"]
             print(counters.get(group, {}).get(counter, 0))
             return 0
     try:
@@ -173,7 +174,7 @@ def _list(web: Web, everything: bool) -> int:
 
 def _status(web: Web, typed: str) -> int:
     name = _id(typed)
-    job = web.own("GET", f"/jobs/{name}")
+    job = web.rest("GET", f"/railyard/jobs/{name}")
     print(f"\nJob: {name}\nNumber of maps: {job['maps']}\nNumber of reduces: {job['reduces']}")
     print(f"map() completion: {job['mapProgress']}\nreduce() completion: {job['reduceProgress']}")
     print(f"Job state: {job['state']}\nreason for failure: {job['reason']}")
@@ -191,13 +192,13 @@ def counter_lines(groups: dict[str, dict[str, int]]) -> list[str]:
 
 # Both --------------------------------------------------------------------------------------------
 def _apps(web: Web, query: str) -> list[dict[str, Any]]:
-    answer = web.rest("GET", f"/apps{query}")["apps"]
+    answer = web.rest("GET", f"/cluster/apps{query}")["apps"]
     return list(answer["app"]) if answer else []
 
 
 def _kill(app: str, web: Web) -> bool:
     """End an application; false if it has ended already."""
-    answer = web.rest("PUT", f"/apps/{app}/state", {"state": "KILLED"})
+    answer = web.rest("PUT", f"/cluster/apps/{app}/state", {"state": "KILLED"})
     return answer["state"] in ("ACCEPTED", "RUNNING")
 
 
@@ -249,7 +250,7 @@ def run_dfsadmin(arguments: list[str], web: Web) -> int:
         if command == "-safemode" and len(rest) == 1:
             return _safe_mode(rest[0].lower(), web)
         if command == "-report" and set(rest) <= _KINDS.keys():
-            _report(web.own("GET", "/storage"), rest or list(_KINDS), asked=bool(rest))
+            _report(web.rest("GET", "/railyard/storage"), rest or list(_KINDS), asked=bool(rest))
             return 0
     except Failed as failed:
         print(f"{command[1:]}: {failed}", file=sys.stderr)
@@ -270,7 +271,8 @@ def _safe_mode(action: str, web: Web) -> int:
         return 0  # as Hadoop does
     body = None if action in ("get", "wait") else {"safeMode": action == "enter"}
     verb = "GET" if body is None else "PUT"
-    while (is_on := web.own(verb, "/storage/safemode", body)["safeMode"]) and action == "wait":
+    asked = verb, "/railyard/storage/safemode", body
+    while (is_on := web.rest(*asked)["safeMode"]) and action == "wait":
         time.sleep(_ASK_EVERY_S)
     print(f"Safe mode is {'ON' if is_on else 'OFF'}")
     return 0

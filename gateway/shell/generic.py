@@ -11,6 +11,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.parsers import expat
@@ -245,12 +246,10 @@ def _running() -> str:
 def _token_of(address: str, folder: Path | None) -> str:
     """What the gateway at an address wants to be shown; "" if nothing is known of it."""
     for each in (*([folder] if folder else []), *_named_folders(), _current() / "client-files"):
-        try:
+        with suppress(OSError, UsageError):
             site = merged([each / _SITE])
             if site.get("fs.defaultFS", "") == f"webhdfs://{address}":
                 return (each / "token").read_text(encoding="utf-8").strip()
-        except (OSError, UsageError):
-            continue
     return ""
 
 

@@ -278,7 +278,7 @@ class _Submission:
             "settings": options.generic.settings(),
             "environment": options.environment,
         }
-        accepted = self._web.own("POST", "/streaming", request)
+        accepted = self._web.rest("POST", "/railyard/streaming", request)
         for logger, message in (
             ("mapred.FileInputFormat", f"Total input files to process : {accepted['splits']}"),
             ("impl.YarnClientImpl", f"Submitted application {accepted['application']}"),
@@ -340,7 +340,7 @@ def _figures_of(name: str, web: Web) -> dict[str, Any]:
     begun_s = time.monotonic()
     while True:
         try:
-            return web.own("GET", f"/jobs/{name}")
+            return web.rest("GET", f"/railyard/jobs/{name}")
         except (Failed, NoGateway) as error:
             passes = isinstance(error, NoGateway) or error.exception == "RetriableException"
             if not passes or time.monotonic() - begun_s > _PATIENCE_S:

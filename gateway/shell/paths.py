@@ -11,7 +11,7 @@ import posixpath
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from errno import EEXIST
 from functools import cached_property
 from typing import IO, Any, NamedTuple
@@ -100,12 +100,10 @@ def _is_here(host: str) -> bool:
 
 def _has(address: str) -> bool:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    try:
-        with socket.socket(family, socket.SOCK_DGRAM) as unused:
-            unused.bind((address, 0))
-            return True
-    except OSError:
-        return False
+    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as unused:
+        unused.bind((address, 0))
+        return True
+    return False
 
 
 def _resolved(host: str, flags: int = 0) -> set[str]:

@@ -44,16 +44,9 @@ class Web:
         return json.loads(body) if body else {}
 
     def rest(self, verb: str, path: str, body: object = None) -> dict[str, Any]:
-        """A request of the ResourceManager's REST interface."""
-        return self._json(verb, f"/ws/v1/cluster{path}", body)
-
-    def own(self, verb: str, path: str, body: object = None) -> dict[str, Any]:
-        """A request of Railyard's own interface."""
-        return self._json(verb, f"/ws/v1/railyard{path}", body)
-
-    def _json(self, verb: str, path: str, body: object) -> dict[str, Any]:
+        """A request of the ResourceManager's REST interface, or of Railyard's own."""
         data = None if body is None else json.dumps(body).encode()
-        return dict(json.loads(self._request(verb, path, data).read()))
+        return dict(json.loads(self._request(verb, f"/ws/v1{path}", data).read()))
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> io.BufferedReader:
         """The bytes of a file as they arrive."""

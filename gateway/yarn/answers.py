@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -160,14 +161,8 @@ def _check(table: Accepted, of: str, names: Iterable[str]) -> None:
         raise bad(str(error)) from None
 
 
-def bad(why: str) -> RemoteError:
-    """The request is wrong."""
-    return RemoteError(400, "BadRequestException", why)
-
-
-def not_found(why: str) -> RemoteError:
-    """There is no such thing."""
-    return RemoteError(404, "NotFoundException", why)
+bad = partial(RemoteError, 400, "BadRequestException")  #: the request is wrong: why
+not_found = partial(RemoteError, 404, "NotFoundException")  #: there is no such thing: why
 
 
 def listed(name: str, each: str, entries: Iterable[Row]) -> Row:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 from aiohttp import web
@@ -290,12 +291,10 @@ class NodeAddresses:
         port = gateway.getsockname()[1]
         for number, node in enumerate(topology.nodes()[:NODES_MAX]):
             host = f"127.1.0.{number + 1}"
-            try:
+            with suppress(OSError):  # somebody else has it
                 self.sockets.append(listen_at(host, port))
-            except OSError:
-                continue  # somebody else has it
-            self._hosts[host] = node.id
-            self.of_nodes[node.id] = f"{host}:{port}"
+                self._hosts[host] = node.id
+                self.of_nodes[node.id] = f"{host}:{port}"
 
     def node_of(self, request: web.Request) -> NodeId | None:
         """The node that a request was sent to; None if it was sent to the gateway's own address."""

@@ -24,7 +24,8 @@ from railyard.gateway.http.answers import RemoteError
 from railyard.gateway.stores import M, Store, Stores
 from railyard.gateway.yarn.answers import answering, bad, listed, not_found, only, passing
 from railyard.gateway.yarn.mapreduce import MapReduceJob, in_history
-from railyard.gateway.yarn.numbers import Numbers, Row, job_id, job_named, versions
+from railyard.gateway.yarn.numbers import Numbers, Row, job_named, versions
+from railyard.jobs.streaming.job import hadoop_job_id
 from railyard.resourcemanager.process.messages import (
     AttemptReport,
     ClusterStatus,
@@ -121,7 +122,7 @@ class HistoryRest:
 
     async def _tracking(self, request: web.Request) -> web.Response:
         """An application's tracking URL leads to its job."""
-        job = job_id(self._begun_ms, self._of_app(request))
+        job = hadoop_job_id(self._begun_ms, self._of_app(request))
         where = f"/proxy/{request.match_info['app']}/ws/v1/mapreduce/jobs/{job}"
         return web.Response(status=302, headers={"Location": where})
 

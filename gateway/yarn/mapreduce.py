@@ -24,12 +24,12 @@ from railyard.gateway.yarn.numbers import (
     TaskIds,
     address_of,
     container_id,
-    job_id,
     own_figures,
     stage_name,
     stage_row,
     to_ms,
 )
+from railyard.jobs.streaming.job import hadoop_job_id
 from railyard.resourcemanager.process.messages import (
     GIVEN,
     AttemptReport,
@@ -113,7 +113,7 @@ class MapReduceJob:
     @property
     def id(self) -> str:
         """Such as job_1795444939124_0001."""
-        return job_id(self.begun_ms, self.status.job)
+        return hadoop_job_id(self.begun_ms, self.status.job)
 
     # The job -------------------------------------------------------------------------------------
     def finished(self) -> Row:
@@ -309,7 +309,7 @@ def in_history(status: JobStatus, begun_ms: int) -> Row:
         "submitTime": begin_ms,
         "startTime": begin_ms,
         "finishTime": 0 if finished_s is None else to_ms(begun_ms, finished_s),
-        "id": job_id(begun_ms, status.job),
+        "id": hadoop_job_id(begun_ms, status.job),
         "name": status.name,
         "queue": status.queue,
         "user": status.user,

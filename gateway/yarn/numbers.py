@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import Any
 
 from railyard.cluster.ids import AttemptId, JobId, NodeId, TaskId, job_of, stage_of
+from railyard.jobs.streaming.job import hadoop_job_id
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
     JobStatus,
@@ -42,11 +43,6 @@ _JOB = re.compile(r"(?:job|application)_(\d{1,20})_(\d{4,15})")
 _TASK = re.compile(r"(?:task|attempt)_(\d{1,20}_\d{4,15})_([mr])_(\d{6,12})(?:_\d{1,12})?")
 
 
-def job_id(begun_ms: int, job: JobId, kind: str = "job") -> str:
-    """A job's id, or with ``kind`` "application" that of its application."""
-    return f"{kind}_{begun_ms}_{int(job[1:]):04d}"
-
-
 def job_named(begun_ms: int, name: str) -> JobId | None:
     """The job of such an id; None if it is no id of this cluster."""
     match = _JOB.fullmatch(name)
@@ -63,7 +59,7 @@ def container_id(begun_ms: int, attempt: AttemptId) -> str:
     for letter in stage:
         letters = 27 * letters + ord(letter) - ord("a") + 1
     index = int(task[len(stage) :])
-    job = job_id(begun_ms, job_of(attempt), "container")
+    job = hadoop_job_id(begun_ms, job_of(attempt), "container")
     return f"{job}_01_{letters}{index:07d}{int(number):03d}"
 
 
@@ -295,7 +291,7 @@ class Numbers:
 
     # Applications --------------------------------------------------------------------------------
     def app_id(self, job: JobStatus) -> str:
-        return job_id(self.begun_ms, job.job, "application")
+        return hadoop_job_id(self.begun_ms, job.job, "application")
 
     def state(self, job: JobStatus) -> str:
         if job.state == "failed":

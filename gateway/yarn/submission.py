@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -33,10 +34,10 @@ from railyard.gateway.shell.paths import absolute, braces, check_own
 from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.answers import answering, bad, fields, not_found
 from railyard.gateway.yarn.mapreduce import hadoop_counters, state_of
-from railyard.gateway.yarn.numbers import SLOT_MB, job_id, job_named
+from railyard.gateway.yarn.numbers import SLOT_MB, job_named
 from railyard.jobs.formats import raw_lines
 from railyard.jobs.package import pack_job
-from railyard.jobs.streaming.job import StreamingJob, hadoop_attempt_id
+from railyard.jobs.streaming.job import StreamingJob, hadoop_attempt_id, hadoop_job_id
 from railyard.jobs.streaming.request import (
     Streaming,
     StreamingRequest,
@@ -68,6 +69,7 @@ _FIELDS = {
     "mapreduce.job.tags": "application-tags",
 }
 _TYPE = "MAPREDUCE"
+_invalid = partial(RemoteError, 400, "InvalidInputException")
 
 
 class Submission:
@@ -134,8 +136,8 @@ class Submission:
             )
             accepted = await client.ask(submission, JobAccepted)
         return {
-            "job": job_id(self._begun_ms, accepted.job),
-            "application": job_id(self._begun_ms, accepted.job, "application"),
+            "job": hadoop_job_id(self._begun_ms, accepted.job),
+            "application": hadoop_job_id(self._begun_ms, accepted.job, "application"),
             "splits": len(paths),
             "output": f"{store}{output}",
             "tracking": url,
@@ -177,7 +179,7 @@ class Submission:
         except Refused as refused:
             raise bad(str(refused)) from None
         return {
-            "application-id": job_id(self._begun_ms, reserved.job, "application"),
+            "application-id": hadoop_job_id(self._begun_ms, reserved.job, "application"),
             "maximum-resource-capability": {"memory": SLOT_MB, "vCores": 1},
         }
 
@@ -341,7 +343,3 @@ def _split_cuts(
             raise _invalid(f"{path}: {count} maps of {step} bytes: need at most {TASKS_MAX}")
         cuts[path] = tuple(range(0, count * step, step))
     return cuts
-
-
-def _invalid(why: str) -> RemoteError:
-    return RemoteError(400, "InvalidInputException", why)

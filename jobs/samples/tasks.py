@@ -156,13 +156,8 @@ class TextGen(Generator):
             yield piece, len(piece)
 
 
-class ArticlesGen(Generator):
+class ArticlesGen(TextGen):
     """Generates about `size` bytes of articles in `parts` files."""
-
-    TOTAL, OF = "size", "bytes"
-    size: int
-    parts: int = 1
-    seed: int = 1
 
     def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
         index, size, done = part.index, part.stop - part.first, 0

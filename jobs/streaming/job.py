@@ -14,7 +14,7 @@ import msgspec
 
 from railyard.cluster.errors import printable
 from railyard.cluster.fileheads import NotPacked, ending_of, unpacked
-from railyard.cluster.ids import AttemptId, job_of, stage_of
+from railyard.cluster.ids import AttemptId, JobId, job_of, stage_of
 from railyard.cluster.messages import Split, TaskSpec
 from railyard.jobs.formats import (
     raw_lines,
@@ -208,17 +208,17 @@ class _Programs:
 
 
 # Environment and reports -------------------------------------------------------------------------
-def hadoop_job_id(begun_ms: int, job: str) -> str:
-    """The id of job "j12" of a cluster that began then: "job_1795444939124_0012"."""
-    return f"job_{begun_ms}_{int(job[1:]):04d}"
+def hadoop_job_id(begun_ms: int, job: JobId, kind: str = "job") -> str:
+    """The id of job "j12" of a cluster that began then, or of its application or the like."""
+    return f"{kind}_{begun_ms}_{int(job[1:]):04d}"
 
 
 def hadoop_attempt_id(begun_ms: int, attempt: AttemptId) -> str:
     """The id of attempt "j12.m3.0": "attempt_1795444939124_0012_m_000003_0"."""
     stage = stage_of(attempt)
     task, number = attempt.removeprefix(stage).split(".")
-    job = hadoop_job_id(begun_ms, job_of(attempt)).removeprefix("job_")
-    return f"attempt_{job}_{stage.rpartition('.')[2]}_{int(task):06d}_{number}"
+    job = hadoop_job_id(begun_ms, job_of(attempt), "attempt")
+    return f"{job}_{stage.rpartition('.')[2]}_{int(task):06d}_{number}"
 
 
 def _environment(job: Streaming, attempt: AttemptId, task: TaskSpec) -> dict[str, str]:

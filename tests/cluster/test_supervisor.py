@@ -14,10 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from railyard.cluster.config import PAUSE_S_MAX
 from railyard.cluster.messaging.transport import Describe, Description, Transport
 from railyard.cluster.runfolder import RunFolder
-from railyard.cluster.supervisor import Ending, Restarts
+from railyard.cluster.supervisor import PAUSE_S_MAX, Ending, Restarts
 from tests.waiting import gone, wait_for
 
 

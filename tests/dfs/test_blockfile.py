@@ -213,7 +213,8 @@ def test_blocks_are_found_again_and_unfinished_ones_are_not(tmp_path):
     store = BlockStore(tmp_path)
     write(store, 12, DATA)
     write(store, 3, b"x")
-    create(store, 4, b"whole").write(memoryview(b"wh"))
+    unfinished = create(store, 4, b"whole")
+    unfinished.write(memoryview(b"wh"))
     (tmp_path / "notes.txt").write_text("not a block")
     again = BlockStore(tmp_path)
     assert [(held.block, held.stored_length) for held in again.held()] == [(3, 1), (12, len(DATA))]
@@ -222,6 +223,7 @@ def test_blocks_are_found_again_and_unfinished_ones_are_not(tmp_path):
     again.delete(12)
     again.delete(12)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b3", "notes.txt"]
+    unfinished.abort()
 
 
 def test_a_block_is_written_once(tmp_path):
@@ -229,9 +231,10 @@ def test_a_block_is_written_once(tmp_path):
     write(store, 1, b"x")
     with pytest.raises(PeerError, match=r"block 1 is in .* already"):
         create(store, 1, b"x")
-    create(store, 2, b"x")
+    begun = create(store, 2, b"x")
     with pytest.raises(PeerError, match="block 2 is being written"):
         create(store, 2, b"x")
+    begun.abort()
 
 
 @pytest.mark.parametrize("wrong", [0, CHECKED_BYTES - 1, CHECKED_BYTES, len(DATA) - 1])

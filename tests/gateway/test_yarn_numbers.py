@@ -24,8 +24,9 @@ from railyard.gateway.yarn.mapreduce import (
     MapReduceJob,
     counters_of,
 )
-from railyard.gateway.yarn.numbers import Numbers, TaskIds, container_id, job_id, job_named
+from railyard.gateway.yarn.numbers import Numbers, TaskIds, container_id, job_named
 from railyard.gateway.yarn.submission import input_files, line_cuts
+from railyard.jobs.streaming.job import hadoop_job_id
 from railyard.resourcemanager.process.messages import (
     AttemptReport,
     ClusterStatus,
@@ -160,8 +161,8 @@ def test_ids_of_tasks_go_on_from_stage_to_stage():
 @given(st.integers(1, 10**7))
 def test_job_ids_are_read_as_they_are_written(number):
     for kind in ("job", "application"):
-        assert job_named(5, job_id(5, f"j{number}", kind)) == f"j{number}"
-    assert job_named(6, job_id(5, f"j{number}")) is None
+        assert job_named(5, hadoop_job_id(5, f"j{number}", kind)) == f"j{number}"
+    assert job_named(6, hadoop_job_id(5, f"j{number}")) is None
     assert job_named(5, f"job_5_0{number:04d}") is None
 
 

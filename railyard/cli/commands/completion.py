@@ -293,8 +293,8 @@ def find_words() -> Words:
     from railyard.cli.commands.registry import railyard as every_command
     from railyard.cluster.acceptance import meanings
     from railyard.cluster.faults import FAULTS, GROUPS, KINDS
-    from railyard.cluster.topology import TABLES, load_topology, topology_names
-    from railyard.cluster.topologyfile import SHORT
+    from railyard.cluster.topology import load_topology, topology_names
+    from railyard.cluster.topologyfile import SHORT, TABLES
     from railyard.experiments.papers import PAPERS, paper
     from railyard.jobs.samples.catalog import CATALOG
     from railyard.jobs.workloads.catalog import FAMILIES
