@@ -12,6 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -352,26 +353,32 @@ def _table(*heads: str) -> list[str]:
 
 
 def _table_of(found: Sequence[Row], numbers: Mapping[tuple[str, str], int]) -> Iterator[str]:
-    """The rows that are recorded, and how many are not."""
-    known = [_cells(row, numbers) for row in found if row.verdict != "not recorded"]
-    if known:
-        yield from ("", *_table("", "published", "ours", "size; seeds; by", "verdict"))
-        yield from (f"| {' | '.join(cells)} |" for cells in known)
+    """The rows that are recorded, a table for each figure, and how many are not."""
+    known = [row for row in found if row.verdict != "not recorded"]
+    for (where, runs), some in groupby(known, lambda row: (row.figure.where, _runs(row, numbers))):
+        yield from ("", f"**{where}**: {runs}", "")
+        yield from _table("", "published", "ours", "verdict")
+        yield from (f"| {' | '.join(_cells(row))} |" for row in some)
     missing = Counter(row.where for row in found if row.verdict == "not recorded")
     if missing:
         yield from ("", f"Not recorded: {'; '.join(f'{k} ({n})' for k, n in missing.items())}.")
 
 
-def _cells(row: Row, numbers: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
+def _runs(row: Row, numbers: Mapping[tuple[str, str], int]) -> str:
+    """Of which size the runs of a row are, of which seeds, and by which command."""
+    own = row.recorded
+    assert own is not None
+    size = ", ".join(filter(None, (row.figure.size, own.coarse))) or "the paper's size"
+    return f"{size}; seeds {own.seeds}; by {numbers[own.command, own.code]}"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
     line, own = row.line, row.recorded
     assert own is not None
     assert own.mean is not None
     about = ", ".join(word for word in (line.case, f"`{line.subject}`", line.measure.words) if word)
     ours = mean_words(own.mean, own.ci95_half_width)
-    size = ", ".join(filter(None, (row.figure.size, own.coarse))) or "the paper's size"
-    runs = f"{size}; {own.seeds}; {numbers[own.command, own.code]}"
     why = row.constructed or ("" if row.verdict == "reproduced" else row.why)
     why += (why and "; ") + "from second hand" if row.is_second_hand else ""
     words = f"**{row.verdict}**{why and f': {why}'}"
-    about = f"{row.where}: {about}"
-    return about, published_words(row.published, line.measure.unit), ours, runs, words
+    return about, published_words(row.published, line.measure.unit), ours, words
