@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import msgspec
@@ -358,7 +359,11 @@ def _table_of(found: Sequence[Row], numbers: Mapping[tuple[str, str], int]) -> I
     for (where, runs), some in groupby(known, lambda row: (row.figure.where, _runs(row, numbers))):
         yield from ("", f"**{where}**: {runs}", "")
         yield from _table("", "published", "ours", "verdict")
-        yield from (f"| {' | '.join(_cells(row))} |" for row in some)
+        notes: dict[str, str] = {}  #: {what is said of some rows: its letter}
+        yield from (f"| {' | '.join(_cells(row, notes))} |" for row in some)
+        yield from (
+            ("", *(f"({letter}) {words}" for words, letter in notes.items())) if notes else ()
+        )
     missing = Counter(row.where for row in found if row.verdict == "not recorded")
     if missing:
         yield from ("", f"Not recorded: {'; '.join(f'{k} ({n})' for k, n in missing.items())}.")
@@ -372,13 +377,14 @@ def _runs(row: Row, numbers: Mapping[tuple[str, str], int]) -> str:
     return f"{size}; seeds {own.seeds}; by {numbers[own.command, own.code]}"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Row, notes: dict[str, str]) -> tuple[str, ...]:
     line, own = row.line, row.recorded
     assert own is not None
     assert own.mean is not None
     about = ", ".join(word for word in (line.case, f"`{line.subject}`", line.measure.words) if word)
     ours = mean_words(own.mean, own.ci95_half_width)
-    why = row.constructed or ("" if row.verdict == "reproduced" else row.why)
-    why += (why and "; ") + "from second hand" if row.is_second_hand else ""
-    words = f"**{row.verdict}**{why and f': {why}'}"
+    whys = [row.constructed or ("" if row.verdict == "reproduced" else row.why)]
+    whys += ["a scheduler from second hand"] if row.is_second_hand else []
+    letters = [notes.setdefault(why, ascii_lowercase[len(notes)]) for why in whys if why]
+    words = " ".join([f"**{row.verdict}**", *(f"({letter})" for letter in letters)])
     return about, published_words(row.published, line.measure.unit), ours, words

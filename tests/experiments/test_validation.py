@@ -291,7 +291,7 @@ def test_a_row_says_that_its_baseline_is_from_second_hand(
     line = numbers(30.0, 3.0)["figures"]["fig6"]["lines"][1] | row.key._asdict()
     save(recorded(numbers(figures={"fig1": {"lines": [line]}}), [row.key]), tmp_path / "tiny.json")
     text = page(tmp_path)
-    assert "**direction**: from second hand" in text
+    assert "| 30.0 ± 3.0 | **direction** (a) |\n\n(a) a scheduler from second hand\n" in text
     assert "1 rows have a number or a range: 0 (0 %) are **reproduced**." in text
 
 
