@@ -50,19 +50,17 @@ class Web:
 
     def rest(self, verb: str, path: str, body: Any = None) -> Any:
         self.asked.append((verb, path, body))
+        if not path.startswith("/cluster/"):  # of Railyard's own
+            return {"safeMode": False} if path.endswith("safemode") else {**_STORAGE, **_JOB}
         if verb == "PUT":
             return {"state": "FINISHED"}
-        if not path.startswith("/apps?") and path != "/apps":
+        if not path.startswith("/cluster/apps?") and path != "/cluster/apps":
             return {"app": _APP}
         wanted = dict(parse_qsl(path.partition("?")[2]))
         keeps = wanted.get("states", "FINISHED").split(",")
         found = "FINISHED" in keeps and "applicationTags" not in wanted
         found = found and wanted.get("applicationTypes", "MAPREDUCE") == "MAPREDUCE"
         return {"apps": {"app": [_APP]} if found else None}
-
-    def own(self, verb: str, path: str, body: Any = None) -> Any:
-        self.asked.append((verb, path, body))
-        return {"safeMode": False} if path.endswith("safemode") else {**_STORAGE, **_JOB}
 
 
 Run = Callable[[list[str], Web], int | None]

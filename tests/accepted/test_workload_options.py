@@ -79,6 +79,7 @@ _OWN = {
         "input": ("", "7GB"),
         "shuffle": ("", "0.3"),
         "output": ("", "0.3"),
+        "reduces": ("", "7"),
     },
     "joint": {
         "gap_deviation": ("", "1s"),
