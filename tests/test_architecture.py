@@ -44,7 +44,7 @@ PARAMETERS_MAX = 8
 #: the functions of these parts have the options of commands as keywords
 OPTIONS_AS_KEYWORDS = ("api",)
 MEDIAN = "median lines of a file"
-RATCHETS = {"lines": 79_866, "files": 358, MEDIAN: 205, "words of docs/": 52_835}
+RATCHETS = {"lines": 79_940, "files": 358, MEDIAN: 206, "words of docs/": 58_193}
 
 NETEMU_KNOWN = (
     "netemu.emulator.statistics",
