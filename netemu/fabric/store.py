@@ -367,6 +367,11 @@ class Store:
         there = self.view.work.counts[ROWS] * self.state.listed + more
         room, work = 4 * there + 4 * len(self.view.cells.link), self.state.work
         if there and work.counts[ENTRIES] + room > len(work.entries):
-            entries = np.zeros(2 * room + there, np.int32)
-            self._take(self.state._replace(work=work._replace(entries=entries)))
+            places = 2 * room + there
+            longer = work._replace(
+                entries=np.zeros(places, np.int32),
+                weights=np.zeros(places),
+                crossed=np.zeros(places << self.state.shift, np.int32),
+            )
+            self._take(self.state._replace(work=longer))
             self.loops.rows.pack(work.entries, self.on)

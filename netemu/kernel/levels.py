@@ -130,34 +130,36 @@ def relevel(group: int, part: int, now_s: float, s: State) -> bool:
         first, many = first + 1 if first + 1 < most else 0, many - 1
         cells.is_queued[cell] = False
         if is_amiss(cell, part, s):
-            cells.level[2 * cell + part], chosen = new_level(cell, part, s)
-            many = pass_on(cell, part, chosen, first, many, now_s, s)
+            before = cells.level[2 * cell + part]
+            cells.level[2 * cell + part] = new_level(cell, part, s)
+            many = pass_on(cell, part, before, first, many, now_s, s)
     return True
 
 
-def new_level(cell: int, part: int, s: State) -> tuple[float, int]:
+def new_level(cell: int, part: int, s: State) -> float:
     """The level at which a link's rows use all that is left of it; inf if other links hold them.
 
-    Returns it and how many rows there are: ``work.rows``, with the levels elsewhere that hold them.
+    ``work.other`` are the levels elsewhere that hold its rows.
     """
     work, left, many = s.work, s.work.left[s.cells.link[cell]], s.cells.many[cell]
+    first = s.cells.begin[cell]
     used, weight, level = list_rows(cell, part, left, s)
     if left <= 0.0:
-        return 0.0, many
+        return 0.0
     if used <= left * (1.0 + ROUNDING):
-        return inf, many
+        return inf
     level, before = max(level, left / weight), -1.0
     while level > before * (1.0 + LAST_DIGIT):  # from below: too low as long as others hold some
         below = free = 0.0
         for at in range(many):
             if work.other[at] < level:
-                below += work.other[at] * work.wanted[at]
+                below += work.other[at] * work.weights[first + at]
             else:
-                free += work.wanted[at]
+                free += work.weights[first + at]
         if free == 0.0:
-            return inf, many
+            return inf
         before, level = level, max(level, (left - below) / free)
-    return level, many
+    return level
 
 
 def list_rows(cell: int, part: int, left: float, s: State) -> tuple[float, float, float]:
@@ -166,16 +168,16 @@ def list_rows(cell: int, part: int, left: float, s: State) -> tuple[float, float
     Returns what they would use if this link held none, their weight, and the level of this link if
     it went on to hold those that it holds now: it is that or more.
     """
-    rows, cells, work, first = s.rows, s.cells, s.work, s.cells.begin[cell]
+    cells, work, first = s.cells, s.work, s.cells.begin[cell]
     before, used, weight, held, free = cells.level[2 * cell + part], 0.0, 0.0, 0.0, 0.0
     for at in range(cells.many[cell]):
-        row, elsewhere = work.entries[first + at] >> s.shift, inf
-        for there in range(row << s.shift, (row << s.shift) + s.longest):
-            other = rows.cell[there]
+        elsewhere, path = inf, (first + at) << s.shift
+        for there in range(path, path + s.longest):
+            other = work.crossed[there]
             if other != cell:
                 elsewhere = min(elsewhere, cells.level[2 * other + part])
-        wanted = rows.weight[row]
-        work.rows[at], work.other[at], work.wanted[at] = row, elsewhere, wanted
+        wanted = work.weights[first + at]
+        work.other[at] = elsewhere
         if elsewhere < before:
             held += elsewhere * wanted
         else:
@@ -186,27 +188,33 @@ def list_rows(cell: int, part: int, left: float, s: State) -> tuple[float, float
 
 
 def pass_on(
-    cell: int, part: int, chosen: int, first: int, many: int, now_s: float, s: State
+    cell: int, part: int, before: float, first: int, many: int, now_s: float, s: State
 ) -> int:
-    """Give a link's ``chosen`` rows their rates, queue their other links; returns how many are."""
-    rows, cells, work, most = s.rows, s.cells, s.work, len(s.work.queue)
-    load, level = 0.0, cells.level[2 * cell + part]
-    for at in range(chosen):
-        row, rate = work.rows[at], min(level, work.other[at])
-        before = rows.parts[2 * row + part]
-        load += rate * work.wanted[at]
-        if rate != before:
-            set_part(row, part, rate, now_s, s)
-            more = (rate - before) * work.wanted[at]
-            for there in range(row << s.shift, (row << s.shift) + s.longest):
-                other = rows.cell[there]
-                if other != cell and other != NO_CELL:
-                    cells.load[2 * other + part] += more
-                    if not cells.is_queued[other]:
-                        cells.is_queued[other] = True
-                        place = first + many
-                        work.queue[place if place < most else place - most] = other
-                        many += 1
+    """Give a link's rows their rates, queue their other links; returns how many are queued.
+
+    Up to ``before`` the link held them until now.
+    """
+    cells, work, most, begin = s.cells, s.work, len(s.work.queue), s.cells.begin[cell]
+    load, level, is_known = 0.0, cells.level[2 * cell + part], cells.load[2 * cell + part] < inf
+    for at in range(cells.many[cell]):
+        rate, wanted = min(level, work.other[at]), work.weights[begin + at]
+        load += rate * wanted
+        if is_known and rate == min(before, work.other[at]):
+            continue
+        row = work.entries[begin + at] >> s.shift
+        change = rate - s.rows.parts[2 * row + part]
+        if change == 0.0:
+            continue
+        set_part(row, part, rate, now_s, s)
+        for there in range(row << s.shift, (row << s.shift) + s.longest):
+            other = s.rows.cell[there]
+            if other != cell and other != NO_CELL:
+                cells.load[2 * other + part] += change * wanted
+                if not cells.is_queued[other]:
+                    cells.is_queued[other] = True
+                    place = first + many
+                    work.queue[place if place < most else place - most] = other
+                    many += 1
     cells.load[2 * cell + part] = load
     return many
 

@@ -127,6 +127,7 @@ def join(flow: int, row: int, now_s: float, s: State) -> None:
         if cell == NO_CELL:
             break
         s.cells.load[2 * cell] = s.cells.load[2 * cell + 1] = inf  # not known any more
+        s.work.weights[rows.place[entry]] = rows.weight[row]
 
 
 def put_in_order(flow: int, row: int, s: State) -> None:
@@ -240,6 +241,7 @@ def has_less(row: int, weight: float, total: float, now_s: float, s: State) -> N
             break
         cells.load[2 * cell] -= rows.parts[2 * row] * less
         cells.load[2 * cell + 1] -= rows.parts[2 * row + 1] * less
+        s.work.weights[rows.place[entry]] = rows.weight[row]
     if rows.flows[row] == 0:
         rows.rate[row] = rows.parts[2 * row] = rows.parts[2 * row + 1] = 0.0
         if s.listed == 0:
@@ -269,22 +271,31 @@ def enlist(row: int, s: State) -> None:
             cell = new_cell(rows.group[row], link, s)
         if cells.many[cell] == cells.room[cell]:
             move(cell, 2 * cells.many[cell] + 2, s)
-        rows.cell[entry] = cell
-        rows.place[entry] = place = cells.begin[cell] + cells.many[cell]
-        s.work.entries[place] = entry
+        rows.cell[entry], rows.place[entry] = cell, cells.begin[cell] + cells.many[cell]
         cells.many[cell] += 1
+    for entry in range(first, first + s.listed):
+        if rows.cell[entry] != NO_CELL:
+            put_entry(entry, rows.place[entry], s)
+
+
+def put_entry(entry: int, place: int, s: State) -> None:
+    """List a row at this place, with what is read of it there."""
+    rows, work, row = s.rows, s.work, entry >> s.shift
+    work.entries[place], rows.place[entry], work.weights[place] = entry, place, rows.weight[row]
+    for at in range(s.longest):
+        work.crossed[(place << s.shift) + at] = rows.cell[(row << s.shift) + at]
 
 
 def delist(row: int, s: State) -> None:
     """Take a row from its cells; the last one takes its place."""
-    rows, cells, entries, first = s.rows, s.cells, s.work.entries, row << s.shift
+    rows, cells, first = s.rows, s.cells, row << s.shift
     for entry in range(first, first + s.listed):
         cell = rows.cell[entry]
         if cell == NO_CELL:
             continue
         cells.many[cell] -= 1
-        last = entries[cells.begin[cell] + cells.many[cell]]
-        entries[rows.place[entry]], rows.place[last] = last, rows.place[entry]
+        last = s.work.entries[cells.begin[cell] + cells.many[cell]]
+        put_entry(last, rows.place[entry], s)
         if cells.many[cell] == 0:
             cells.load[2 * cell] = cells.load[2 * cell + 1] = 0.0
             cells.level[2 * cell] = cells.level[2 * cell + 1] = cells.first_s[cell] = inf
@@ -295,20 +306,18 @@ def move(cell: int, room: int, s: State) -> None:
     cells, entries, to = s.cells, s.work.entries, s.work.counts[ENTRIES]
     s.work.counts[ENTRIES] += room
     for at in range(cells.many[cell]):
-        entry = entries[cells.begin[cell] + at]
-        entries[to + at], s.rows.place[entry] = entry, to + at
+        put_entry(entries[cells.begin[cell] + at], to + at, s)
     cells.begin[cell], cells.room[cell] = to, room
 
 
 def pack(old: Array, s: State) -> None:
     """Move all entries from an array of ``old`` ones, without gaps but for each cell's room."""
-    cells, entries, to = s.cells, s.work.entries, 0
+    cells, to = s.cells, 0
     for group in range(len(s.groups.cell)):
         cell = s.groups.cell[group]
         while cell != NONE:
             for at in range(cells.many[cell]):
-                entry = old[cells.begin[cell] + at]
-                entries[to + at], s.rows.place[entry] = entry, to + at
+                put_entry(old[cells.begin[cell] + at], to + at, s)
             cells.begin[cell], cells.room[cell] = to, cells.many[cell]
             to += cells.many[cell]
             cell = cells.next[cell]

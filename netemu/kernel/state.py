@@ -135,6 +135,8 @@ class Work(NamedTuple):
     free_rows: Ids  #: those of them that have left their lines
     free_cells: Ids
     entries: Ids  #: rows, as row << shift | position on its path, cell by cell
+    weights: Reals  #: of these rows, again, as memory is read faster in its order
+    crossed: EntryIds  #: the cells on the path of each, [place << shift + position]
     load: Reals  #: [link]
     summed: Reals
     share: Reals
