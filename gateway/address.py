@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import re
 import socket
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from railyard.cluster.runfolder import RunFolder
 LOOPBACK = "127.0.0.1"
 _BACKLOG = 128
 _EVERYWHERE = ("0.0.0.0", "::")
+#: An origin as browsers write it: no path, no slash at the end.
+_ORIGIN = re.compile(r"https?://[a-z0-9.\-]+(:\d{1,5})?|https?://\[[0-9a-f:.]+\](:\d{1,5})?")
 
 
 class Known(NamedTuple):
@@ -54,6 +57,16 @@ def url_of(listening: socket.socket) -> str:
 def in_url(host: str) -> str:
     """A host as it is written before a port."""
     return f"[{host}]" if ":" in host else host
+
+
+def origins_of(option: str, typed: str) -> tuple[str, ...]:
+    """The origins that an option names, with commas; ``UsageError`` for what is none."""
+    origins = tuple(each.strip() for each in typed.split(",") if each.strip())
+    for origin in origins:
+        if not _ORIGIN.fullmatch(origin):
+            right = "origins as browsers send them, such as http://localhost:3000"
+            raise UsageError(f"{option} {origin[:80]}: need {right}")
+    return origins
 
 
 def publish(folder: RunFolder, known: Known) -> None:

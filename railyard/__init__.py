@@ -3,9 +3,8 @@
     from railyard import Job, Lines         what files of jobs and schedulers need
     import railyard                         railyard.simulate(...), railyard.compare(...)
 
-The parts are packages of this one: ``railyard.netemu``, ``railyard.jobs``, and so on.  In a
-checkout those of the daemons are links to the folders beside this one.  Each name below is imported
-when it is used, so that no process pays for what it does not need.
+The parts are its packages: ``railyard.netemu``, ``railyard.jobs``, and so on; in a checkout those
+of the daemons are links to the folders beside it.  A name below is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -14,57 +13,42 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from railyard.api.arguments import Advice as Advice
-    from railyard.api.cluster import Cluster as Cluster
-    from railyard.api.listings import schedulers as schedulers
-    from railyard.api.listings import topologies as topologies
-    from railyard.api.results import Comparison as Comparison
-    from railyard.api.results import Picture as Picture
-    from railyard.api.results import Run as Run
-    from railyard.api.studies import Reproduction as Reproduction
-    from railyard.api.studies import compare as compare
-    from railyard.api.studies import reproduce as reproduce
-    from railyard.api.studies import simulate as simulate
-    from railyard.cluster.errors import RailyardError as RailyardError
-    from railyard.cluster.errors import UsageError as UsageError
-    from railyard.cluster.errors import require as require
-    from railyard.jobs.formats import FixedRecords as FixedRecords
-    from railyard.jobs.formats import Lines as Lines
-    from railyard.jobs.model import Job as Job
-    from railyard.jobs.model import Stage as Stage
-    from railyard.jobs.operators import Map as Map
-    from railyard.jobs.operators import Reduce as Reduce
-    from railyard.netemu.circuits.policies import CircuitPolicy as CircuitPolicy
-    from railyard.netemu.circuits.policies import StatelessPolicy as StatelessPolicy
-    from railyard.netemu.model.flows import FlowSpec as FlowSpec
-    from railyard.netemu.schedulers.base import FlowScheduler as FlowScheduler
-    from railyard.netemu.schedulers.base import Holds as Holds
-    from railyard.netemu.schedulers.base import Plan as Plan
-    from railyard.netemu.schedulers.base import Serves as Serves
-    from railyard.netemu.schedulers.base import Traffic as Traffic
-    from railyard.resourcemanager.interface.decisions import Copy as Copy
-    from railyard.resourcemanager.interface.decisions import Decision as Decision
-    from railyard.resourcemanager.interface.decisions import MoveInput as MoveInput
-    from railyard.resourcemanager.interface.decisions import Pass as Pass
-    from railyard.resourcemanager.interface.decisions import Place as Place
-    from railyard.resourcemanager.interface.decisions import Proposal as Proposal
-    from railyard.resourcemanager.interface.decisions import Reserve as Reserve
-    from railyard.resourcemanager.interface.decisions import Take as Take
-    from railyard.resourcemanager.interface.decisions import Wait as Wait
-    from railyard.resourcemanager.interface.decisions import Withdraw as Withdraw
-    from railyard.resourcemanager.interface.estimates import Estimates as Estimates
-    from railyard.resourcemanager.interface.policies import CopyPolicy as CopyPolicy
-    from railyard.resourcemanager.interface.policies import DataPolicy as DataPolicy
-    from railyard.resourcemanager.interface.policies import FlowPolicy as FlowPolicy
-    from railyard.resourcemanager.interface.policies import OrderPolicy as OrderPolicy
-    from railyard.resourcemanager.interface.policies import Policy as Policy
-    from railyard.resourcemanager.interface.policies import ShufflePolicy as ShufflePolicy
-    from railyard.resourcemanager.interface.policies import TaskPolicy as TaskPolicy
-    from railyard.resourcemanager.interface.recipe import Recipe as Recipe
-    from railyard.resourcemanager.interface.views import ClusterView as ClusterView
-    from railyard.resourcemanager.interface.views import JobView as JobView
-    from railyard.resourcemanager.interface.views import SlotView as SlotView
-    from railyard.resourcemanager.interface.views import StageView as StageView
+    from railyard.api.arguments import Advice
+    from railyard.api.cluster import Cluster
+    from railyard.api.listings import schedulers, topologies
+    from railyard.api.results import Comparison, Picture, Run
+    from railyard.api.studies import Reproduction, compare, reproduce, simulate
+    from railyard.cluster.errors import RailyardError, UsageError, require
+    from railyard.jobs.formats import FixedRecords, Lines
+    from railyard.jobs.model import Job, Stage
+    from railyard.jobs.operators import Map, Reduce
+    from railyard.netemu.circuits.policies import CircuitPolicy, StatelessPolicy
+    from railyard.netemu.model.flows import FlowSpec
+    from railyard.netemu.schedulers.base import FlowScheduler, Holds, Plan, Serves, Traffic
+    from railyard.resourcemanager.interface.decisions import (
+        Copy,
+        Decision,
+        MoveInput,
+        Pass,
+        Place,
+        Proposal,
+        Reserve,
+        Take,
+        Wait,
+        Withdraw,
+    )
+    from railyard.resourcemanager.interface.estimates import Estimates
+    from railyard.resourcemanager.interface.policies import (
+        CopyPolicy,
+        DataPolicy,
+        FlowPolicy,
+        OrderPolicy,
+        Policy,
+        ShufflePolicy,
+        TaskPolicy,
+    )
+    from railyard.resourcemanager.interface.recipe import Recipe
+    from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, StageView
 
 #: name -> the module that has it
 _MODULE_OF = {
@@ -95,7 +79,15 @@ _MODULE_OF = {
     for name in names.split()
 }
 
-__all__ = sorted(_MODULE_OF)
+__all__ = [
+    "Advice", "CircuitPolicy", "Cluster", "ClusterView", "Comparison", "Copy", "CopyPolicy",
+    "DataPolicy", "Decision", "Estimates", "FixedRecords", "FlowPolicy", "FlowScheduler",
+    "FlowSpec", "Holds", "Job", "JobView", "Lines", "Map", "MoveInput", "OrderPolicy", "Pass",
+    "Picture", "Place", "Plan", "Policy", "Proposal", "RailyardError", "Recipe", "Reduce",
+    "Reproduction", "Reserve", "Run", "Serves", "ShufflePolicy", "SlotView", "Stage", "StageView",
+    "StatelessPolicy", "Take", "TaskPolicy", "Traffic", "UsageError", "Wait", "Withdraw", "compare",
+    "reproduce", "require", "schedulers", "simulate", "topologies",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -79,10 +79,11 @@ class SourceTree:
         """How importing ``module`` leads to one of ``targets``: the modules on the way."""
         if module.split(".")[0] in targets:
             return [module]
-        path = self.file_of(module)
-        if path is None or module in seen:
+        if module in seen:
             return None
         seen.add(module)
+        if (path := self.file_of(module)) is None:
+            return None
         for found in self.imports(path):
             rest = None if found.nested else self.path_to(found.module, targets, seen)
             if rest:

@@ -23,7 +23,6 @@ from typing import NamedTuple
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from railyard.cluster.errors import UsageError
 from railyard.gateway.http.answers import RemoteError, remote_error
 
 log = logging.getLogger(__name__)
@@ -31,8 +30,6 @@ log = logging.getLogger(__name__)
 #: This machine's own name, or an address of the loopback, which is no name; with or without a port.
 _OWN_HOST = re.compile(r"(localhost|\[::1\]|127(\.\d{1,3}){3})(:[^:]*)?", re.ASCII)
 READING = ("GET", "HEAD", "OPTIONS")
-#: An origin as browsers write it: no path, no slash at the end.
-_ORIGIN = re.compile(r"https?://[a-z0-9.\-]+(:\d{1,5})?|https?://\[[0-9a-f:.]+\](:\d{1,5})?")
 _HEADERS = "Accept, Authorization, Content-Type, Origin, X-Requested-With"  # as Hadoop's, and ours
 _SHOWN = "Railyard-Events"
 _AGE_S = 1800
@@ -113,16 +110,6 @@ class Access(NamedTuple):
 
 
 # Pages of other sites ----------------------------------------------------------------------------
-def origins_of(option: str, typed: str) -> tuple[str, ...]:
-    """The origins that an option names, with commas; ``UsageError`` for what is none."""
-    origins = tuple(each.strip() for each in typed.split(",") if each.strip())
-    for origin in origins:
-        if not _ORIGIN.fullmatch(origin):
-            right = "origins as browsers send them, such as http://localhost:3000"
-            raise UsageError(f"{option} {origin[:80]}: need {right}")
-    return origins
-
-
 class CrossOrigin:
     """Says to browsers whose pages may read answers: those of the sites that were named.
 

@@ -56,7 +56,7 @@ def test_all_names_are_there():
     for name in railyard.__all__:
         assert getattr(railyard, name) is not None
         assert name in dir(railyard)
-    assert sorted(railyard.__all__) == railyard.__all__
+    assert sorted(railyard._MODULE_OF) == railyard.__all__
     assert not hasattr(railyard, "simulat")
 
 

@@ -13,10 +13,11 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from railyard.cluster.errors import UsageError
 from railyard.gateway import stores
+from railyard.gateway.address import origins_of
 from railyard.gateway.http import connections
 from railyard.gateway.http.answers import JSON_BYTES_MAX, json_body
 from railyard.gateway.http.connections import answer
-from railyard.gateway.http.guard import CrossOrigin, guard, origins_of
+from railyard.gateway.http.guard import CrossOrigin, guard
 
 SOUND = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 

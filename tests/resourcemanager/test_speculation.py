@@ -240,7 +240,7 @@ def mean_jct_s(scheduler: str, seed: int, *, on: bool, seen: MostCopies | None =
         seed=seed,
         scheduler_options={"speculation.on": on, "speculation.after_s": 5.0},
     )
-    behaviour = Behaviour(stragglers=0.05, end_s=0.05)
+    behaviour = Behaviour(stragglers=0.05, end_s=0.05, progress_s=2.0)
     log = seen or MostCopies()
     log.run = run = Simulation(config, jobs(), behaviour, (), log, recipe=recipe_named(scheduler))
     while run.jobs.ended < 6:

@@ -14,7 +14,7 @@ import pytest
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.faults import Fault
 from railyard.cluster.ids import task_of
-from railyard.cluster.messages import FlowFinished
+from railyard.cluster.messages import CancelFlow, FlowFinished
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Topology, load_topology
 from railyard.cluster.topologyfile import Links, RackShape, SwitchTree
@@ -175,12 +175,14 @@ class Scripted(FlowPolicy):
 
 
 class Ends:
-    """When flows ended, by the task that reads them."""
+    """When flows ended, by the task that reads them, and how many fetches were cancelled."""
 
     def __init__(self) -> None:
         self.found: list[tuple[str, float]] = []
+        self.cancelled = 0
 
-    def write(self, at_s: float, event: Event, commands: object = ()) -> None:
+    def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
+        self.cancelled += sum(isinstance(command, CancelFlow) for command in commands)
         if isinstance(event, FlowFinished):
             self.found.append((task_of(event.flow.split(":")[0]), at_s))
 
@@ -277,10 +279,13 @@ def test_the_results_are_those_of_fetches_told_one_by_one(
 
 @pytest.mark.parametrize("scheduler", ["kmn", "shadow"])
 def test_copies_that_are_given_up_have_their_fetches_cancelled(scheduler, monkeypatch):
-    config = msgspec.structs.replace(CONFIG, scheduler=scheduler)
-    settings = {"stragglers": 0.3, "straggler_factor": 20.0}
-    jobs = "corral-w1,jobs=3,grain=6,arrivals=batch"
-    found = [records(config, jobs, settings, Ends())]
+    place = CONFIG.topology  # slow, so that copies are given up while they fetch
+    place = msgspec.structs.replace(place, links=msgspec.structs.replace(place.links, nic=1e6))
+    config = msgspec.structs.replace(CONFIG, scheduler=scheduler, topology=place)
+    settings = {"stragglers": 0.5, "straggler_factor": 5.0, "progress_s": 1.0}
+    jobs, ends = "corral-w1,jobs=2,window=10", Ends()
+    found = [records(config, jobs, settings, ends)]
+    assert ends.cancelled > 10
     for fetches in (math.inf, 0):
         monkeypatch.setattr(simulation, "COMPILED_FROM_FETCHES", fetches)
         found.append(records(config, jobs, settings))

@@ -30,7 +30,7 @@ from railyard.cluster.units import (
     format_size,
     time_unit,
 )
-from railyard.gateway.address import LOOPBACK, gateway_lines, listen
+from railyard.gateway.address import LOOPBACK, gateway_lines, listen, origins_of
 from railyard.runs.figures import require_trusted
 from railyard.runs.folder import code_state, say_written, write_json, write_text
 from railyard.runs.home import current_folder, daemons_of
@@ -548,8 +548,6 @@ def http_address(_: click.Context, option: click.Parameter, value: str) -> HttpA
 
 
 def _origins(_: click.Context, option: click.Parameter, typed: str) -> tuple[str, ...]:
-    from railyard.gateway.http.guard import origins_of  # and aiohttp
-
     return origins_of(option.opts[0], typed)
 
 

@@ -151,10 +151,10 @@ def compiled() -> Callable[..., Any]:
 
     Once in a process: numba takes the constants of what is loaded twice for those of the first.
     """
-    from railyard.cluster.compiling import set_up_numba
+    from railyard.cluster.compiling import compile_once, set_up_numba
 
     set_up_numba("shuffle", Path(__file__))
     from numba import njit
 
-    loop: Callable[..., Any] = njit(cache=True)(go_on)
+    loop: Callable[..., Any] = compile_once(njit(cache=True)(go_on))
     return loop

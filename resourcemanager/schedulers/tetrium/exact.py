@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-from railyard.cluster.compiling import set_up_numba
+from railyard.cluster.compiling import compile_once, set_up_numba
 from railyard.cluster.errors import InvariantError
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.resourcemanager.schedulers.shared.sites import Sites
@@ -188,6 +188,7 @@ _Point = tuple[float, float, float, float]
 _Work = tuple[float, float]
 
 
+@compile_once
 @njit(cache=True)
 def search(
     table: Floats, work_s: float, task_s: float, local: float
