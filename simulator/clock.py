@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 from railyard.cluster.ids import AttemptId
 from railyard.cluster.messages import AttemptProgressed
 from railyard.cluster.messaging.wire import Command, Event
-from railyard.netemu.model.arrays import Numbers
-from railyard.resourcemanager.core.attempts import AttemptsProgressed
+from railyard.netemu.model.arrays import Numbers, instant_s
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.shuffling.fetches import Arriving, FetchesEnded
 from railyard.resourcemanager.driving.coredriver import CoreDriver, Log
@@ -145,6 +144,31 @@ class EventHeap:
         others_s = self._others[0][0] if self._others else math.inf
         return min(self._times[0], others_s) if self._times else others_s
 
+    def run_polls(
+        self, until_s: float, network_s: float, pass_time: Callable[[float], None]
+    ) -> None:
+        """Run the polls before all else that is due, each after ``pass_time`` with its time.
+
+        Only before ``until_s``, and before the network's next event: all that they may do is to
+        plan the next poll.  O(1) each.
+        """
+        later, times = self._later, self._times
+        if self._others:
+            until_s = min(until_s, self._others[0][0])
+        while times and not self._at_once:
+            time_s = times[0]
+            if time_s >= until_s or time_s + instant_s(time_s) >= network_s:
+                return
+            polls = later[time_s]
+            if any(action != self._poll for action, _ in polls):
+                return
+            del later[heapq.heappop(times)]
+            self._many_later -= len(polls)
+            self.now_s = time_s
+            pass_time(time_s)
+            for _, args in polls:
+                self._poll(*args)
+
     def run_due(self) -> None:
         """Run all actions due by ``now_s``, including those that they plan for now."""
         at_once, others, times, now_s = self._at_once, self._others, self._times, self.now_s
@@ -232,23 +256,22 @@ class BatchDriver(VirtualDriver):
         As after each event, policies may want something after each of the first ones at a time,
         and after each one if they look at fetches.
         """
-        alone = self._alone(len(fetches), self.core.shuffle.looks_at_each)
+        alone = len(fetches)
+        if not self.core.shuffle.looks_at_each:
+            alone = min(alone, int(self.core.state.now_s != self.now_s))
         for number in range(alone):
             self.feed(FetchesEnded(fetches=fetches[number : number + 1]))
         if len(fetches) > alone:
             self.feed(FetchesEnded(fetches=fetches[alone:]))
 
     def feed_progress(self, reports: Sequence[tuple[AttemptId, float]]) -> None:
-        """Feed reports of progress, in this order, in the same way."""
-        alone = self._alone(len(reports), self.core.state.policies.look_at_progress)
-        for attempt, progress in reports[:alone]:
+        """Feed reports of progress, in this order."""
+        core, now_s = self.core, self.now_s
+        for number, (attempt, progress) in enumerate(reports):
+            if now_s < core.steady_until_s():
+                core.note_progress(reports[number:], now_s)
+                return
             self.feed(AttemptProgressed(attempt=attempt, progress=progress))
-        if len(reports) > alone:
-            self.feed(AttemptsProgressed(reports=reports[alone:]))
-
-    def _alone(self, many: int, each: bool) -> int:
-        """How many of so many events come by themselves."""
-        return many if each else min(many, int(self.core.state.now_s != self.now_s))
 
     def _ask(self, event: Event, at_s: float) -> list[Command]:
         return self.core.handle_together(event, at_s)

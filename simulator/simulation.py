@@ -260,8 +260,11 @@ class Simulation:
         network_s = network.next_s()
         if self._links is not None:
             self._links.review()
+        is_still = network_s == math.inf and heap.only_polls
+        if not is_still and isinstance(self.driver, BatchDriver):
+            heap.run_polls(self.core.steady_until_s(), network_s, network.fabric.pass_time)
         heap_s = heap.next_s()
-        if network_s == math.inf and heap.only_polls:
+        if is_still:
             heap_s = self._standstill.next_s()
             if heap_s == math.inf:
                 self._fail_waiting_jobs()

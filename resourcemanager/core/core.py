@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from railyard.cluster.errors import InvariantError, PeerError
-from railyard.cluster.ids import JobId, NodeId
+from railyard.cluster.ids import AttemptId, JobId, NodeId
 from railyard.cluster.messages import (
     AttemptFailed,
     AttemptKilled,
@@ -35,7 +35,7 @@ from railyard.cluster.messages import (
 from railyard.cluster.messaging.wire import Command, Event, Message, to_map
 from railyard.cluster.topology import Topology
 from railyard.netemu.messages import LinksObserved
-from railyard.resourcemanager.core.attempts import ROOM, Attempts, AttemptsProgressed
+from railyard.resourcemanager.core.attempts import ROOM, Attempts
 from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.files import Moves, data_stored, place_data
 from railyard.resourcemanager.core.joblife import OUTAGE, JobLife
@@ -94,6 +94,7 @@ class Core:
         moves = Moves(self.state)
         self._proposals = Proposals(self.state, launches, self._attempts, moves)
         self._offers = Offers(self.state, self.shuffle, launches, self._attempts, self._proposals)
+        self._steady_until_s: float | None = None  #: None = not known
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
@@ -114,7 +115,6 @@ class Core:
             TimerFired: self._timer_fired,
             AttemptStarted: self._attempts.started,
             AttemptProgressed: self._attempts.progressed,
-            AttemptsProgressed: self._attempts.all_progressed,
             AttemptReady: self._attempts.ready,
             AttemptSucceeded: self._attempts.succeeded,
             AttemptFailed: self._attempts.failed,
@@ -139,6 +139,21 @@ class Core:
         self.shuffle.by_name = False
         return self._handle(event, now_s)
 
+    def steady_until_s(self) -> float:
+        """Until when nothing follows from reports of progress but that they are noted.
+
+        Known anew after each event.
+        """
+        if self._steady_until_s is None:
+            self._steady_until_s = self._offers.steady_until_s()
+        return self._steady_until_s
+
+    def note_progress(self, reports: Iterable[tuple[AttemptId, float]], now_s: float) -> None:
+        """Note reports of progress before ``steady_until_s``, as if each were handled."""
+        self.state.now_s = now_s
+        for attempt, progress in reports:
+            self._attempts.note_progress(attempt, progress)
+
     def _handle(self, event: Event, now_s: float) -> list[Command]:
         state = self.state
         if now_s < state.now_s:
@@ -148,6 +163,7 @@ class Core:
             raise PeerError(f"the core does not handle {event.tag()}")
         commands: list[Command] = []
         state.now_s, state.commands, state.emit = now_s, commands, commands.append
+        self._steady_until_s = None
         self.history.add((now_s, event, commands))
         try:
             handler(event)

@@ -11,8 +11,9 @@ Never here: what a launch entails; see ``attempts.py``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from railyard.cluster.ids import JobId
 from railyard.cluster.messaging.wire import SECONDS_MAX
@@ -56,6 +57,9 @@ class Offers:
         self._wake_s: float | None = None  #: when a policy wants to be asked again, at the earliest
         self._reconsider = state.policies.overriding("reconsider")
         self._wakes = state.policies.overriding("wake_s")
+        every: list[Any] = [*self._reconsider, *state.policies.overriding("propose"), *self._wakes]
+        #: the policies that are asked after each event
+        self._asked = list({id(each.__self__): each.__self__ for each in every}.values())
         multiple = state.topology.liveness.assign_multiple
         self._offer_turn = self._fill if multiple else self._offer
         self._has_kinds = state.topology.racks.reduce_slots > 0  #: of slots: for maps, for reduces
@@ -88,6 +92,14 @@ class Offers:
             self._review_risks()
         if self._wakes:
             self._set_wake()
+
+    def steady_until_s(self) -> float:
+        """Until when ``make`` does nothing unless more happens than reports of progress."""
+        state = self._state
+        if state.freed or state.due_jobs or state.touched or self._at_risk:
+            return -math.inf
+        ask = state.policies.ask_number
+        return min((ask(policy.steady_until_s) for policy in self._asked), default=math.inf)
 
     # Offers --------------------------------------------------------------------------------------
     def _offer_all(self) -> None:

@@ -23,6 +23,7 @@ of it.  A policy may be made of others, as Corral's has the order of ``capacity`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
@@ -174,6 +175,13 @@ class Policy:
         Asked after every event; each answer replaces the one before.
         """
         return None
+
+    def steady_until_s(self) -> float:
+        """Until when its three answers above stay the same, if nothing but progress is reported.
+
+        Simulations do not ask for them after such reports before that time; by default they do.
+        """
+        return -math.inf
 
     def figures(self) -> Mapping[str, float]:
         """Its own figures for the summary of a run, such as {"waits": 12}; {} = none.

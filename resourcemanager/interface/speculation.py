@@ -149,9 +149,10 @@ class Late(Policy):
 
         O(tasks of the stages at work) a look, and one look in ``every_s``.
         """
-        if self.cluster.now_s < self._looked_s + self._config.every_s or not self._may_copy():
-            return ()
-        return self._look()
+        return () if self.cluster.now_s < self.steady_until_s() else self._look()
+
+    def steady_until_s(self) -> float:
+        return self._looked_s + self._config.every_s if self._may_copy() else math.inf
 
     def _look(self) -> Iterator[Proposal]:
         self._looked_s = self.cluster.now_s

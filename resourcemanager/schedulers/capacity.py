@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 from operator import itemgetter
 from typing import ClassVar
 
@@ -120,6 +121,9 @@ class CapacityOrder(OrderPolicy):
 
     def attempt_ended(self, attempt: AttemptView) -> None:
         self._queues[attempt.task.stage.job.queue].held -= 1
+
+    def steady_until_s(self) -> float:
+        return -inf if self._passed_over else inf
 
     def reconsider(self) -> Iterable[JobView]:
         if not self._passed_over:

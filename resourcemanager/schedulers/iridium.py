@@ -29,7 +29,7 @@ Left open there, chosen here:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import ceil
+from math import ceil, inf
 
 import msgspec
 import numpy as np
@@ -115,6 +115,10 @@ class IridiumData(StoreDecides):
     def job_submitted(self, job: JobView) -> None:
         self._predicted.pop(job.name, None)
         self._moves.drop(self._for.pop(job.name, ()))
+
+    def steady_until_s(self) -> float:
+        due_s = self.wake_s()
+        return inf if due_s is None else due_s
 
     def wake_s(self) -> float | None:
         return self._plan_at_s if self._on else None

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from statistics import fmean
 from typing import NamedTuple
 
@@ -302,6 +302,9 @@ class Tetris(OrderPolicy, TaskPolicy):
         self._slots = self._sites.slots()
         self._demands.clear()
         self._room_grew = True
+
+    def steady_until_s(self) -> float:
+        return -inf if self._room_grew else inf
 
     def reconsider(self) -> Iterable[JobView]:
         again, self._room_grew = self._room_grew, False

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import ClassVar, NamedTuple
 
 import msgspec
@@ -132,6 +133,9 @@ class Pairs(CopyPolicy):
         """The task's two attempts, if both are there or to be chosen from."""
         wave = self.waves.get(task.stage.id)
         return None if wave is None else wave.pairs.get(task.id)
+
+    def steady_until_s(self) -> float:
+        return inf if self.quiet else -inf
 
     def propose(self) -> Iterable[Proposal]:
         self.quiet = True

@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 
 from railyard.cluster.ids import NodeId, RackId
 from railyard.resourcemanager.interface.decisions import MoveInput
@@ -108,6 +109,9 @@ class BlockMoves(Policy):
         for node in list(self._queues):
             while self._sending[node] < _AT_ONCE and (first := self._next(node)) is not None:
                 yield from self._move(first, node)
+
+    def steady_until_s(self) -> float:
+        return min(self._retries.values(), default=inf)
 
     def wake_s(self) -> float | None:
         times_s = (at_s for at_s in self._retries.values() if at_s > self.cluster.now_s)

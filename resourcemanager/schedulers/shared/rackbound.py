@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from math import inf
 from typing import Any, ClassVar, NamedTuple
 
 from railyard.cluster.errors import require
@@ -286,6 +287,9 @@ class RackBound(OrderPolicy, TaskPolicy):
         for job, binding in self._bindings.items():
             if node.rack in binding.racks and job in self.cluster.jobs:
                 self._freed[job] = self.cluster.jobs[job]
+
+    def steady_until_s(self) -> float:
+        return -inf if self._freed or self._config.work_conserving else inf
 
     def reconsider(self) -> Iterable[JobView]:
         freed, self._freed = self._freed, {}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -44,6 +45,9 @@ class RackWatch(Policy):
 
     def racks_changed(self) -> None:
         self._changed = True
+
+    def steady_until_s(self) -> float:
+        return -inf if self._changed else inf
 
     def reconsider(self) -> Iterable[JobView]:
         changed, self._changed = self._changed, False

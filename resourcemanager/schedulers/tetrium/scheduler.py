@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from math import ceil
+from math import ceil, inf
 from statistics import fmean
 from typing import NamedTuple
 
@@ -96,6 +96,9 @@ class Instances(Policy):
         self._due_s = due_s if self._due_s is None else min(self._due_s, due_s)
 
     # What happens --------------------------------------------------------------------------------
+    def steady_until_s(self) -> float:
+        return self._due_s if self._wanting and self._due_s is not None else inf
+
     def wake_s(self) -> float | None:
         due_s = self._due_s if self._wanting else None
         return due_s if due_s is not None and due_s > self.cluster.now_s else None
