@@ -150,7 +150,7 @@ class EventHeap:
         """Run the polls before all else that is due, each after ``pass_time`` with its time.
 
         Only before ``until_s``, and before the network's next event: all that they may do is to
-        plan the next poll.  O(1) each.
+        plan the next poll.  9 of 10 times of a run are a poll's alone.
         """
         later, times = self._later, self._times
         if self._others:
@@ -159,15 +159,14 @@ class EventHeap:
             time_s = times[0]
             if time_s >= until_s or time_s + instant_s(time_s) >= network_s:
                 return
-            polls = later[time_s]
-            if any(action != self._poll for action, _ in polls):
+            action, args = later[time_s][0]
+            if len(later[time_s]) > 1 or action != self._poll:
                 return
             del later[heapq.heappop(times)]
-            self._many_later -= len(polls)
+            self._many_later -= 1
             self.now_s = time_s
             pass_time(time_s)
-            for _, args in polls:
-                self._poll(*args)
+            action(*args)
 
     def run_due(self) -> None:
         """Run all actions due by ``now_s``, including those that they plan for now."""
@@ -266,12 +265,12 @@ class BatchDriver(VirtualDriver):
 
     def feed_progress(self, reports: Sequence[tuple[AttemptId, float]]) -> None:
         """Feed reports of progress, in this order."""
-        core, now_s = self.core, self.now_s
-        for number, (attempt, progress) in enumerate(reports):
-            if now_s < core.steady_until_s():
-                core.note_progress(reports[number:], now_s)
-                return
+        core, now_s = self.core, self._heap.now_s
+        while reports and now_s >= core.steady_until_s():
+            (attempt, progress), *reports = reports
             self.feed(AttemptProgressed(attempt=attempt, progress=progress))
+        if reports:
+            core.note_progress(reports, now_s)
 
     def _ask(self, event: Event, at_s: float) -> list[Command]:
         return self.core.handle_together(event, at_s)

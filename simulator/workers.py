@@ -366,9 +366,8 @@ class Workers:
 
     # Inside --------------------------------------------------------------------------------------
     def _progressed(self, attempts: list[SimulatedAttempt]) -> None:
+        self.report_progress(attempts)
         going = [attempt for attempt in attempts if not attempt.over]
-        self.report_progress(going)
-        going = [attempt for attempt in going if not attempt.over]
         if going:
             self.heap.poll_after(self.behaviour.progress_s, self._progressed, going)
 
@@ -524,7 +523,7 @@ class IdealWorkers(Workers):
         reports = [
             (attempt.id, share)
             for attempt in attempts
-            if (share := attempt.progressed(now_s)) is not None
+            if not attempt.over and (share := attempt.progressed(now_s)) is not None
         ]
         self._driver.feed_progress(reports)
 

@@ -150,9 +150,9 @@ class Core:
 
     def note_progress(self, reports: Iterable[tuple[AttemptId, float]], now_s: float) -> None:
         """Note reports of progress before ``steady_until_s``, as if each were handled."""
-        self.state.now_s = now_s
+        self.state.now_s, note = now_s, self._attempts.note_progress
         for attempt, progress in reports:
-            self._attempts.note_progress(attempt, progress)
+            note(attempt, progress)
 
     def _handle(self, event: Event, now_s: float) -> list[Command]:
         state = self.state
