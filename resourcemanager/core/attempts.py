@@ -67,14 +67,9 @@ class Attempts:
         self._known(event.attempt)
 
     def progressed(self, event: AttemptProgressed) -> None:
-        self.note_progress(event.attempt, event.progress)
-
-    def note_progress(self, name: AttemptId, progress: float) -> None:
-        attempt = self._known(name)
+        attempt, progress = self._known(event.attempt), min(1.0, max(0.0, event.progress))
         if attempt is None:
             return
-        if not 0.0 <= progress <= 1.0:
-            progress = min(1.0, max(0.0, progress))
         before, attempt.progress = attempt.progress, progress
         if attempt.state != "reserved":
             attempt.task.stage.progress_sum += progress - before

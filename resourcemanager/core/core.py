@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from railyard.cluster.errors import InvariantError, PeerError
-from railyard.cluster.ids import AttemptId, JobId, NodeId
+from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages import (
     AttemptFailed,
     AttemptKilled,
@@ -94,7 +94,7 @@ class Core:
         moves = Moves(self.state)
         self._proposals = Proposals(self.state, launches, self._attempts, moves)
         self._offers = Offers(self.state, self.shuffle, launches, self._attempts, self._proposals)
-        self._steady_until_s: float | None = None  #: None = not known
+        self.steady_until_s = self._offers.steady_until_s
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
@@ -139,21 +139,6 @@ class Core:
         self.shuffle.by_name = False
         return self._handle(event, now_s)
 
-    def steady_until_s(self) -> float:
-        """Until when nothing follows from reports of progress but that they are noted.
-
-        Known anew after each event.
-        """
-        if self._steady_until_s is None:
-            self._steady_until_s = self._offers.steady_until_s()
-        return self._steady_until_s
-
-    def note_progress(self, reports: Iterable[tuple[AttemptId, float]], now_s: float) -> None:
-        """Note reports of progress before ``steady_until_s``, as if each were handled."""
-        self.state.now_s, note = now_s, self._attempts.note_progress
-        for attempt, progress in reports:
-            note(attempt, progress)
-
     def _handle(self, event: Event, now_s: float) -> list[Command]:
         state = self.state
         if now_s < state.now_s:
@@ -162,11 +147,13 @@ class Core:
         if handler is None:
             raise PeerError(f"the core does not handle {event.tag()}")
         commands: list[Command] = []
+        is_only_noted = type(event) is AttemptProgressed and now_s < self.steady_until_s()
         state.now_s, state.commands, state.emit = now_s, commands, commands.append
-        self._steady_until_s = None
         self.history.add((now_s, event, commands))
         try:
             handler(event)
+            if is_only_noted:
+                return commands
             if state.empty_since_s is not None:
                 self._jobs.review_outage()
             if state.freed and self._proposals.are_made:

@@ -23,8 +23,8 @@ of it.  A policy may be made of others, as Corral's has the order of ``capacity`
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
 from typing import ClassVar
 
 import msgspec
@@ -43,6 +43,8 @@ from railyard.resourcemanager.interface.views import (
     StageView,
     TaskView,
 )
+
+FOR_GOOD = inf  #: see ``Policy.steady_until_s``
 
 
 # Policies ----------------------------------------------------------------------------------------
@@ -77,6 +79,9 @@ class Policy:
     #: whether it has nothing to propose until it is notified of something; ``propose`` is not asked
     #: as long as this is set
     quiet: bool = False
+    #: up to when, but for ``wake_s``, neither time nor reported progress change what it answers and
+    #: proposes: it is told of reports, but not asked after them
+    steady_until_s: float = -inf
 
     def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:
         self.cluster = cluster
@@ -175,13 +180,6 @@ class Policy:
         Asked after every event; each answer replaces the one before.
         """
         return None
-
-    def steady_until_s(self) -> float:
-        """Until when its three answers above stay the same, if nothing but progress is reported.
-
-        Simulations do not ask for them after such reports before that time; by default they do.
-        """
-        return -math.inf
 
     def figures(self) -> Mapping[str, float]:
         """Its own figures for the summary of a run, such as {"waits": 12}; {} = none.

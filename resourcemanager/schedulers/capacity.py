@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import inf
 from operator import itemgetter
 from typing import ClassVar
 
@@ -22,7 +21,7 @@ import msgspec
 
 from railyard.cluster.errors import require, unknown_name
 from railyard.cluster.units import format_count
-from railyard.resourcemanager.interface.policies import OrderPolicy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, OrderPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import AttemptView, ClusterView, JobView, SlotView
 from railyard.resourcemanager.schedulers.delay import DelayTasks
@@ -81,6 +80,7 @@ class CapacityOrder(OrderPolicy):
 
     Config = CapacityConfig
     section = "capacity"
+    steady_until_s = FOR_GOOD
 
     def __init__(
         self,
@@ -121,9 +121,6 @@ class CapacityOrder(OrderPolicy):
 
     def attempt_ended(self, attempt: AttemptView) -> None:
         self._queues[attempt.task.stage.job.queue].held -= 1
-
-    def steady_until_s(self) -> float:
-        return -inf if self._passed_over else inf
 
     def reconsider(self) -> Iterable[JobView]:
         if not self._passed_over:

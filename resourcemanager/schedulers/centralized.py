@@ -20,7 +20,6 @@ Left open there, chosen here:
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from math import inf
 
 import msgspec
 import numpy as np
@@ -83,9 +82,6 @@ class Centralized(ClosestTasks, StoreDecides, RackWatch):
 
     def planned(self, task: TaskView) -> str:
         return f"the central site is {self._central}"
-
-    def steady_until_s(self) -> float:
-        return -inf if self._to_reconsider else inf
 
     def reconsider(self) -> Iterable[JobView]:
         changed, self._to_reconsider = self._to_reconsider, {}

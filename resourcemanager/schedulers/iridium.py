@@ -29,7 +29,7 @@ Left open there, chosen here:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import ceil, inf
+from math import ceil
 
 import msgspec
 import numpy as np
@@ -38,7 +38,7 @@ from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.defaults import RERUN, StoreDecides
 from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
-from railyard.resourcemanager.interface.policies import NoConfig, TaskPolicy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, NoConfig, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -82,6 +82,7 @@ class IridiumData(StoreDecides):
 
     Config = IridiumDataConfig
     section = "iridium"
+    steady_until_s = FOR_GOOD
     uses_data = True
     uses_network = True
 
@@ -115,10 +116,6 @@ class IridiumData(StoreDecides):
     def job_submitted(self, job: JobView) -> None:
         self._predicted.pop(job.name, None)
         self._moves.drop(self._for.pop(job.name, ()))
-
-    def steady_until_s(self) -> float:
-        due_s = self.wake_s()
-        return inf if due_s is None else due_s
 
     def wake_s(self) -> float | None:
         return self._plan_at_s if self._on else None

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, inf
+from math import ceil
 from statistics import fmean
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.network import LinkState
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.estimates import Estimates
-from railyard.resourcemanager.interface.policies import OrderPolicy, TaskPolicy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, OrderPolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -120,6 +120,7 @@ class Tetris(OrderPolicy, TaskPolicy):
 
     Config = TetrisConfig
     section = "tetris"
+    steady_until_s = FOR_GOOD
     uses_forecasts = True
 
     def __init__(self, config: TetrisConfig, cluster: ClusterView) -> None:
@@ -302,9 +303,6 @@ class Tetris(OrderPolicy, TaskPolicy):
         self._slots = self._sites.slots()
         self._demands.clear()
         self._room_grew = True
-
-    def steady_until_s(self) -> float:
-        return -inf if self._room_grew else inf
 
     def reconsider(self) -> Iterable[JobView]:
         again, self._room_grew = self._room_grew, False

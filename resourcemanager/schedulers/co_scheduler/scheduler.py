@@ -84,6 +84,7 @@ class LateStart(ShufflePolicy):
 
     Config = LateStartConfig
     section = "shuffle"
+    steady_until_s = inf
     uses_forecasts = True
 
     def __init__(self, config: LateStartConfig, cluster: ClusterView) -> None:
@@ -137,19 +138,12 @@ class LateStart(ShufflePolicy):
         for stage in job.stages.values():
             self._begun.pop(stage.id, None)
 
-    def steady_until_s(self) -> float:
-        return -inf if self._waiting and self._all_wait() else self.wake_s() or inf
-
-    def _all_wait(self) -> bool:
-        """Whether all slots are held by stages that wait for more."""
-        return not self.cluster.free and self._held == self.cluster.held
-
     def reconsider(self) -> Iterable[JobView]:
         if not self._waiting:
             return ()
         now_s = self.cluster.now_s
         due = [waiting.stage for waiting in self._waiting.values() if waiting.until_s <= now_s]
-        if not due and self._all_wait():
+        if not due and not self.cluster.free and self._held == self.cluster.held:
             stages = (waiting.stage for waiting in self._waiting.values())
             due = [min(stages, key=lambda stage: stage.pending.count)]
         for stage in due:
@@ -238,6 +232,7 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
 
     Config = CoConfig
     section = "co-scheduler"
+    steady_until_s = inf
     uses_forecasts = True
 
     def __init__(self, config: CoConfig, cluster: ClusterView) -> None:
@@ -345,9 +340,6 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
         self.refile(job)
         self._changed[job.id] = job
         self._refusing.pop(job.id, None)
-
-    def steady_until_s(self) -> float:
-        return -inf if self._changed else inf
 
     def reconsider(self) -> Iterable[JobView]:
         changed, self._changed = self._changed, {}

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import inf
 from typing import ClassVar, NamedTuple
 
 import msgspec
 
 from railyard.cluster.ids import RackId, StageId, TaskId
 from railyard.resourcemanager.interface.decisions import Copy, Proposal, Take
-from railyard.resourcemanager.interface.policies import CopyPolicy, Policy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, CopyPolicy, Policy
 from railyard.resourcemanager.interface.speculation import Late, Speculation, SpeculationConfig
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -86,6 +85,7 @@ class Wave:
 class Pairs(CopyPolicy):
     """Base of copies policies that duplicate maps in their last wave."""
 
+    steady_until_s = FOR_GOOD
     part_settings: ClassVar[tuple[type[Policy], ...]] = (Speculation,)
 
     def __init__(
@@ -133,9 +133,6 @@ class Pairs(CopyPolicy):
         """The task's two attempts, if both are there or to be chosen from."""
         wave = self.waves.get(task.stage.id)
         return None if wave is None else wave.pairs.get(task.id)
-
-    def steady_until_s(self) -> float:
-        return inf if self.quiet else -inf
 
     def propose(self) -> Iterable[Proposal]:
         self.quiet = True

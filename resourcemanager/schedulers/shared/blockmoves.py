@@ -11,11 +11,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
-from math import inf
 
 from railyard.cluster.ids import NodeId, RackId
 from railyard.resourcemanager.interface.decisions import MoveInput
-from railyard.resourcemanager.interface.policies import NoConfig, Policy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, NoConfig, Policy
 from railyard.resourcemanager.interface.views import BlockView, ClusterView, SlotView, StageView
 from railyard.resourcemanager.schedulers.shared.sites import nodes_alive
 
@@ -36,6 +35,7 @@ class BlockMoves(Policy):
 
     def __init__(self, cluster: ClusterView, *, in_turn: bool = True) -> None:
         super().__init__(NoConfig(), cluster)
+        self.steady_until_s = FOR_GOOD
         self._in_turn = in_turn
         self._moved = 0  #: blocks that were moved
         self._moved_bytes = 0
@@ -109,9 +109,6 @@ class BlockMoves(Policy):
         for node in list(self._queues):
             while self._sending[node] < _AT_ONCE and (first := self._next(node)) is not None:
                 yield from self._move(first, node)
-
-    def steady_until_s(self) -> float:
-        return min(self._retries.values(), default=inf)
 
     def wake_s(self) -> float | None:
         times_s = (at_s for at_s in self._retries.values() if at_s > self.cluster.now_s)

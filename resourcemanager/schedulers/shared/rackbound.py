@@ -28,14 +28,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from math import inf
 from typing import Any, ClassVar, NamedTuple
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId, NodeId, RackId
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.defaults import REDUCE, RERUN, ClosestTasks
-from railyard.resourcemanager.interface.policies import NoConfig, OrderPolicy, TaskPolicy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, NoConfig, OrderPolicy, TaskPolicy
 from railyard.resourcemanager.interface.views import (
     AttemptView,
     ClusterView,
@@ -140,6 +139,8 @@ class RackBound(OrderPolicy, TaskPolicy):
     ) -> None:
         super().__init__(config, cluster)
         self._config = config
+        if not config.work_conserving:  # then jobs are asked again as long as a slot is free
+            self.steady_until_s = FOR_GOOD
         self._order: CapacityOrder | PlannedFair
         waits = DelayConfig(node_wait_s=config.node_wait_s, rack_wait_s=config.rack_wait_s)
         self._delay = DelayTasks(waits, cluster)
@@ -287,9 +288,6 @@ class RackBound(OrderPolicy, TaskPolicy):
         for job, binding in self._bindings.items():
             if node.rack in binding.racks and job in self.cluster.jobs:
                 self._freed[job] = self.cluster.jobs[job]
-
-    def steady_until_s(self) -> float:
-        return -inf if self._freed or self._config.work_conserving else inf
 
     def reconsider(self) -> Iterable[JobView]:
         freed, self._freed = self._freed, {}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from railyard.cluster.ids import NodeId, RackId, StageId
 from railyard.cluster.topology import Topology
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.resourcemanager.interface.policies import NoConfig, Policy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, NoConfig, Policy
 from railyard.resourcemanager.interface.views import (
     ClusterView,
     JobView,
@@ -41,13 +40,11 @@ def nodes_alive(cluster: ClusterView, nodes: Iterable[NodeId]) -> list[SlotView]
 class RackWatch(Policy):
     """Base of policies that act when a rack may have no slots left, or some again."""
 
+    steady_until_s = FOR_GOOD
     _changed = False  #: since jobs were last reconsidered
 
     def racks_changed(self) -> None:
         self._changed = True
-
-    def steady_until_s(self) -> float:
-        return -inf if self._changed else inf
 
     def reconsider(self) -> Iterable[JobView]:
         changed, self._changed = self._changed, False

@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from math import ceil, inf
+from math import ceil
 from statistics import fmean
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ from railyard.cluster.units import format_count
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.network import LinkState
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
-from railyard.resourcemanager.interface.policies import OrderPolicy, Policy, TaskPolicy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, OrderPolicy, Policy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -68,6 +68,7 @@ class Instances(Policy):
 
     Config = TetriumConfig
     section = "tetrium"
+    steady_until_s = FOR_GOOD
     uses_forecasts = True
 
     def __init__(self, config: TetriumConfig, cluster: ClusterView) -> None:
@@ -96,9 +97,6 @@ class Instances(Policy):
         self._due_s = due_s if self._due_s is None else min(self._due_s, due_s)
 
     # What happens --------------------------------------------------------------------------------
-    def steady_until_s(self) -> float:
-        return self._due_s if self._wanting and self._due_s is not None else inf
-
     def wake_s(self) -> float | None:
         due_s = self._due_s if self._wanting else None
         return due_s if due_s is not None and due_s > self.cluster.now_s else None
