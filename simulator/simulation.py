@@ -260,7 +260,6 @@ class Simulation:
         network_s = network.next_s()
         if self._links is not None:
             self._links.review()
-        heap_s = heap.next_s()
         if network_s == math.inf and heap.only_polls:
             heap_s = self._standstill.next_s()
             if heap_s == math.inf:
@@ -268,6 +267,9 @@ class Simulation:
                 return
         else:
             self._standstill.since_s = None
+            if isinstance(self.driver, BatchDriver):
+                heap.run_polls(self.core.steady_until_s(), network_s, network.fabric.pass_time)
+            heap_s = heap.next_s()
         due_s = min(network_s, heap_s)
         if heap_s - due_s <= instant_s(due_s):  # the same instant: one step for both
             due_s = heap_s

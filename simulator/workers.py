@@ -354,21 +354,17 @@ class Workers:
         attempt.over = True
         del self.running[attempt.id]
 
-    def report_progress(self, attempts: Sequence[SimulatedAttempt]) -> None:
-        """Have attempts, as long as they are not over, report how far they are."""
-        for attempt in attempts:
-            share = None if attempt.over else attempt.progressed(self.heap.now_s)
-            if share is not None:
-                self.report(AttemptProgressed(attempt=attempt.id, progress=share))
-
     def expect_progress(self, attempt: SimulatedAttempt) -> None:
         self.heap.poll_after(self.behaviour.progress_s, self._progressed, (attempt,))
 
     # Inside --------------------------------------------------------------------------------------
     def _progressed(self, attempts: list[SimulatedAttempt]) -> None:
+        """Have attempts, as long as they are not over, report how far they are."""
+        for attempt in attempts:
+            share = None if attempt.over else attempt.progressed(self.heap.now_s)
+            if share is not None:
+                self.report(AttemptProgressed(attempt=attempt.id, progress=share))
         going = [attempt for attempt in attempts if not attempt.over]
-        self.report_progress(going)
-        going = [attempt for attempt in going if not attempt.over]
         if going:
             self.heap.poll_after(self.behaviour.progress_s, self._progressed, going)
 
@@ -518,15 +514,6 @@ class IdealWorkers(Workers):
         if len(here):
             self.heap.after(0.0, self._fetched_here, here)
         self.network.carry_fetches(command)
-
-    def report_progress(self, attempts: Sequence[SimulatedAttempt]) -> None:
-        now_s = self.heap.now_s
-        reports = [
-            (attempt.id, share)
-            for attempt in attempts
-            if (share := attempt.progressed(now_s)) is not None
-        ]
-        self._driver.feed_progress(reports)
 
     def cancel_fetch(self, command: CancelFetch) -> None:
         self.network.cancel_fetch(command)

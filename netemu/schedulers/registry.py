@@ -24,16 +24,7 @@ from railyard.netemu.schedulers.varys import Varys
 #: The flow schedulers that come with Railyard.
 FLOW_SCHEDULERS: dict[str, type[FlowScheduler]] = {
     kind.name: kind
-    for kind in (
-        Aalo,
-        AsFastAsPossible,
-        Fifo,
-        MaxMin,
-        ShortestFirst,
-        Sunflow,
-        Varys,
-        WeightedAalo,
-    )
+    for kind in (Aalo, AsFastAsPossible, Fifo, MaxMin, ShortestFirst, Sunflow, Varys, WeightedAalo)
 }
 
 

@@ -59,9 +59,11 @@ def carry_out(seeds: Mapping[Setup, Sequence[int]], on: Workers | None = None) -
     """
     made: dict[tuple[str, int], Workload] = {}
     pairs = [(setup, seed) for setup, those in seeds.items() for seed in those]
-    runs = [_run(setup, seed, made) for setup, seed in pairs]
+    runs = {command(*pair): _run(*pair, made) for pair in pairs}  # equal runs have one command
+    ran = dict(zip(runs, sweep(run_virtually, list(runs.values()), on=on), strict=True))
     found: Summaries = {setup: [] for setup in seeds}
-    for (setup, seed), summary in zip(pairs, sweep(run_virtually, runs, on=on), strict=True):
+    for setup, seed in pairs:
+        summary = ran[command(setup, seed)]
         failed = [job["name"] for job in summary["jobs"] if not job["ok"]]
         if failed:
             count = format_count(len(failed), "job")
@@ -104,13 +106,11 @@ def save_runs(found: Summaries, folder: Path) -> None:
 
 
 def _run(setup: Setup, seed: int, made: dict[tuple[str, int], Workload]) -> VirtualRun:
+    own = own_options(setup.scheduler, setup.scheduler_options)
     config = cluster_config(
         load_topology(setup.topology, setup.network),
         pair=setup.pair,
-        options=tuple(
-            (key, as_number(text))
-            for key, text in own_options(setup.scheduler, setup.scheduler_options)
-        ),
+        options=tuple((key, as_number(text)) for key, text in own),
         seed=seed,
     )
     key = setup.workload, seed

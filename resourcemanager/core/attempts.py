@@ -10,7 +10,7 @@ Never here: which task runs where (``offers.py``), when a job is over (``joblife
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import AttemptId, JobId, NodeId
@@ -23,7 +23,7 @@ from railyard.cluster.messages import (
     AttemptSucceeded,
     FlowFailed,
 )
-from railyard.cluster.messaging.wire import BYTES_MAX, Event
+from railyard.cluster.messaging.wire import BYTES_MAX
 from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.joblife import JobLife
 from railyard.resourcemanager.core.jobs import Attempt, Job, Node, Stage, Task
@@ -38,16 +38,6 @@ from railyard.resourcemanager.core.records import (
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.interface.commands import SetTimer
 from railyard.resourcemanager.interface.policies import CopyPolicy
-
-
-class AttemptsProgressed(Event, frozen=True, kw_only=True):
-    """Attempts report how far they are, in this order; it never leaves the process.
-
-    Only where no policy looks at each of these.
-    """
-
-    reports: Sequence[tuple[AttemptId, float]]  #: as of ``AttemptProgressed``
-
 
 #: A job is not offered the slots of a node on which so many of its attempts failed;
 #: mapreduce.job.maxtaskfailures.per.tracker.
@@ -77,23 +67,13 @@ class Attempts:
         self._known(event.attempt)
 
     def progressed(self, event: AttemptProgressed) -> None:
-        attempt = self._note_progress(event.attempt, event.progress)
-        if attempt is not None and attempt.state != "reserved":
+        attempt, progress = self._known(event.attempt), min(1.0, max(0.0, event.progress))
+        if attempt is None:
+            return
+        before, attempt.progress = attempt.progress, progress
+        if attempt.state != "reserved":
+            attempt.task.stage.progress_sum += progress - before
             self._state.policies.notify("attempt_progressed", attempt)
-
-    def all_progressed(self, event: AttemptsProgressed) -> None:
-        for attempt, progress in event.reports:
-            self._note_progress(attempt, progress)
-
-    def _note_progress(self, name: AttemptId, progress: float) -> Attempt | None:
-        attempt = self._known(name)
-        if attempt is not None:
-            if not 0.0 <= progress <= 1.0:
-                progress = min(1.0, max(0.0, progress))
-            if attempt.state != "reserved":
-                attempt.task.stage.progress_sum += progress - attempt.progress
-            attempt.progress = progress
-        return attempt
 
     def ready(self, event: AttemptReady) -> None:
         """All that it reads is at its node, which matters as long as it has no slot."""

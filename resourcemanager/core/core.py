@@ -35,7 +35,7 @@ from railyard.cluster.messages import (
 from railyard.cluster.messaging.wire import Command, Event, Message, to_map
 from railyard.cluster.topology import Topology
 from railyard.netemu.messages import LinksObserved
-from railyard.resourcemanager.core.attempts import ROOM, Attempts, AttemptsProgressed
+from railyard.resourcemanager.core.attempts import ROOM, Attempts
 from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.files import Moves, data_stored, place_data
 from railyard.resourcemanager.core.joblife import OUTAGE, JobLife
@@ -94,6 +94,7 @@ class Core:
         moves = Moves(self.state)
         self._proposals = Proposals(self.state, launches, self._attempts, moves)
         self._offers = Offers(self.state, self.shuffle, launches, self._attempts, self._proposals)
+        self.steady_until_s = self._offers.steady_until_s
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
@@ -114,7 +115,6 @@ class Core:
             TimerFired: self._timer_fired,
             AttemptStarted: self._attempts.started,
             AttemptProgressed: self._attempts.progressed,
-            AttemptsProgressed: self._attempts.all_progressed,
             AttemptReady: self._attempts.ready,
             AttemptSucceeded: self._attempts.succeeded,
             AttemptFailed: self._attempts.failed,
@@ -147,10 +147,13 @@ class Core:
         if handler is None:
             raise PeerError(f"the core does not handle {event.tag()}")
         commands: list[Command] = []
+        is_only_noted = type(event) is AttemptProgressed and now_s < self.steady_until_s()
         state.now_s, state.commands, state.emit = now_s, commands, commands.append
         self.history.add((now_s, event, commands))
         try:
             handler(event)
+            if is_only_noted:
+                return commands
             if state.empty_since_s is not None:
                 self._jobs.review_outage()
             if state.freed and self._proposals.are_made:

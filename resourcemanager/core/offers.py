@@ -11,8 +11,9 @@ Never here: what a launch entails; see ``attempts.py``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from railyard.cluster.ids import JobId
 from railyard.cluster.messaging.wire import SECONDS_MAX
@@ -31,6 +32,7 @@ from railyard.resourcemanager.interface.decisions import (
     Wait,
 )
 from railyard.resourcemanager.interface.events import TimerFired
+from railyard.resourcemanager.interface.policies import Policy
 from railyard.resourcemanager.interface.views import Level
 
 _RELIEF = ".relief"  #: ends the names of timers after which ``_relieve`` looks at a job
@@ -56,6 +58,9 @@ class Offers:
         self._wake_s: float | None = None  #: when a policy wants to be asked again, at the earliest
         self._reconsider = state.policies.overriding("reconsider")
         self._wakes = state.policies.overriding("wake_s")
+        asked: list[Any] = [*self._reconsider, *self._wakes]
+        self._asked: list[Policy] = [each.__self__ for each in asked] + self._proposals.policies
+        self._steady_until_s: float | None = None  #: None: not known
         multiple = state.topology.liveness.assign_multiple
         self._offer_turn = self._fill if multiple else self._offer
         self._has_kinds = state.topology.racks.reduce_slots > 0  #: of slots: for maps, for reduces
@@ -75,12 +80,14 @@ class Offers:
     def make(self) -> None:
         """Offer until nobody takes anything, and nobody proposes anything."""
         state = self._state
+        self._steady_until_s = None
         for reconsider in self._reconsider:
             for view in list(state.policies.each(reconsider)):
                 job = state.jobs.get(view.id)
                 if job is not None and job.state == "running":
                     self._attempts.reconsider(job)
         if state.freed or state.due_jobs:
+            self._steady_until_s = -math.inf  # policies may have another answer by now
             self._offer_all()
         if state.keeping or not all(policy.quiet for policy in self._proposals.policies):
             self._proposals.make(self._offer_all)
@@ -88,6 +95,14 @@ class Offers:
             self._review_risks()
         if self._wakes:
             self._set_wake()
+
+    def steady_until_s(self) -> float:
+        """Until when ``make`` does nothing if all that comes are reports of progress."""
+        if self._steady_until_s is None:
+            until_s = [policy.steady_until_s for policy in self._asked]
+            until_s += [-math.inf] if self._at_risk else [self._wake_s or math.inf]
+            self._steady_until_s = min(until_s)
+        return self._steady_until_s
 
     # Offers --------------------------------------------------------------------------------------
     def _offer_all(self) -> None:

@@ -83,12 +83,6 @@ class Policies:
             except Exception as error:
                 raise self.broken(call, about, error) from error
 
-    @property
-    def look_at_progress(self) -> bool:
-        """Whether what they say may follow from each report of progress by itself."""
-        hooks = self._hooks
-        return bool(hooks["attempt_progressed"] or hooks["reconsider"] or hooks["propose"])
-
     def overriding(self, hook: str) -> tuple[Callable[..., Any], ...]:
         """The methods called ``hook`` of those policies that override it."""
         return self._hooks[hook]

@@ -24,6 +24,7 @@ of it.  A policy may be made of others, as Corral's has the order of ``capacity`
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
 from typing import ClassVar
 
 import msgspec
@@ -42,6 +43,8 @@ from railyard.resourcemanager.interface.views import (
     StageView,
     TaskView,
 )
+
+FOR_GOOD = inf  #: see ``Policy.steady_until_s``
 
 
 # Policies ----------------------------------------------------------------------------------------
@@ -76,6 +79,9 @@ class Policy:
     #: whether it has nothing to propose until it is notified of something; ``propose`` is not asked
     #: as long as this is set
     quiet: bool = False
+    #: up to when, but for ``wake_s``, neither time nor reported progress change what it answers and
+    #: proposes: it is told of reports, but not asked after them
+    steady_until_s: float = -inf
 
     def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:
         self.cluster = cluster

@@ -149,16 +149,24 @@ class Late(Policy):
 
         O(tasks of the stages at work) a look, and one look in ``every_s``.
         """
-        if self.cluster.now_s < self._looked_s + self._config.every_s or not self._may_copy():
-            return ()
-        return self._look()
+        return () if self.cluster.now_s < self.steady_until_s else self._look()
+
+    @property
+    def steady_until_s(self) -> float:  # type: ignore[override]
+        return self._looked_s + self._config.every_s if self._may_copy() else math.inf
 
     def _look(self) -> Iterator[Proposal]:
         self._looked_s = self.cluster.now_s
+        nodes: dict[bool, list[SlotView]] = {}  #: {for a reduce: those with a free slot}
         for left_s, attempt in sorted(self._slow(), key=lambda each: -each[0]):
             if not self._may_copy():
                 return
-            if (node := self._node_for(attempt)) is not None:
+            reads = bool(attempt.task.stage.reads)
+            if reads not in nodes:
+                free = self.cluster.free_nodes()
+                nodes[reads] = [node for node in free if not node.is_full(reduces=reads)]
+            if (node := self._node_for(attempt, nodes[reads])) is not None:
+                nodes.clear()  # the copy takes one
                 why = f"{attempt.id} is slow: {left_s:.1f} s left at its rate"
                 yield Copy(attempt.task, node.id, why=why)
 
@@ -210,13 +218,11 @@ class Late(Policy):
         reported = (max(attempt.progress for attempt in live) for live in running)
         return math.fsum([ended, *reported]) / stage.size - self._config.gap
 
-    def _node_for(self, attempt: AttemptView) -> SlotView | None:
-        """The first node with a free slot that is neither slow nor avoided nor the same."""
+    def _node_for(self, attempt: AttemptView, nodes: Iterable[SlotView]) -> SlotView | None:
+        """The first node that is neither slow nor avoided nor the same."""
         stage, slow = attempt.task.stage, None
-        for node in self.cluster.free_nodes():
+        for node in nodes:
             if node.id == attempt.node.id or node.id in stage.job.avoid:
-                continue
-            if node.is_full(reduces=bool(stage.reads)):
                 continue
             if slow is None:
                 slow = self._slow_nodes(stage)

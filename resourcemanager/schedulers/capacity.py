@@ -21,7 +21,7 @@ import msgspec
 
 from railyard.cluster.errors import require, unknown_name
 from railyard.cluster.units import format_count
-from railyard.resourcemanager.interface.policies import OrderPolicy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, OrderPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import AttemptView, ClusterView, JobView, SlotView
 from railyard.resourcemanager.schedulers.delay import DelayTasks
@@ -80,6 +80,7 @@ class CapacityOrder(OrderPolicy):
 
     Config = CapacityConfig
     section = "capacity"
+    steady_until_s = FOR_GOOD
 
     def __init__(
         self,

@@ -32,11 +32,7 @@ import numpy as np
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import ClusterView, JobView, StageView, TaskView
-from railyard.resourcemanager.schedulers.joint.servers import (
-    LocalSchedulers,
-    QueuedTask,
-    WhenReady,
-)
+from railyard.resourcemanager.schedulers.joint.servers import LocalSchedulers, QueuedTask, WhenReady
 
 
 # Insertion ----------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.defaults import RERUN, StoreDecides
 from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
-from railyard.resourcemanager.interface.policies import NoConfig, TaskPolicy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, NoConfig, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -82,6 +82,7 @@ class IridiumData(StoreDecides):
 
     Config = IridiumDataConfig
     section = "iridium"
+    steady_until_s = FOR_GOOD
     uses_data = True
     uses_network = True
 

@@ -40,7 +40,7 @@ from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.network import LinkState
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.estimates import Estimates
-from railyard.resourcemanager.interface.policies import OrderPolicy, TaskPolicy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, OrderPolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -120,6 +120,7 @@ class Tetris(OrderPolicy, TaskPolicy):
 
     Config = TetrisConfig
     section = "tetris"
+    steady_until_s = FOR_GOOD
     uses_forecasts = True
 
     def __init__(self, config: TetrisConfig, cluster: ClusterView) -> None:

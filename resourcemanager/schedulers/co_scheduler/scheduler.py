@@ -84,6 +84,7 @@ class LateStart(ShufflePolicy):
 
     Config = LateStartConfig
     section = "shuffle"
+    steady_until_s = inf
     uses_forecasts = True
 
     def __init__(self, config: LateStartConfig, cluster: ClusterView) -> None:
@@ -231,6 +232,7 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
 
     Config = CoConfig
     section = "co-scheduler"
+    steady_until_s = inf
     uses_forecasts = True
 
     def __init__(self, config: CoConfig, cluster: ClusterView) -> None:

@@ -57,11 +57,7 @@ from railyard.resourcemanager.interface.views import (
     StageView,
     TaskView,
 )
-from railyard.resourcemanager.schedulers.joint.servers import (
-    LocalSchedulers,
-    QueuedTask,
-    WhenReady,
-)
+from railyard.resourcemanager.schedulers.joint.servers import LocalSchedulers, QueuedTask, WhenReady
 from railyard.resourcemanager.schedulers.joint.switches import (
     EarliestStart,
     FlowList,

@@ -21,7 +21,7 @@ import msgspec
 
 from railyard.cluster.ids import RackId, StageId, TaskId
 from railyard.resourcemanager.interface.decisions import Copy, Proposal, Take
-from railyard.resourcemanager.interface.policies import CopyPolicy, Policy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, CopyPolicy, Policy
 from railyard.resourcemanager.interface.speculation import Late, Speculation, SpeculationConfig
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -85,6 +85,7 @@ class Wave:
 class Pairs(CopyPolicy):
     """Base of copies policies that duplicate maps in their last wave."""
 
+    steady_until_s = FOR_GOOD
     part_settings: ClassVar[tuple[type[Policy], ...]] = (Speculation,)
 
     def __init__(

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from railyard.cluster.ids import NodeId, RackId
 from railyard.resourcemanager.interface.decisions import MoveInput
-from railyard.resourcemanager.interface.policies import NoConfig, Policy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, NoConfig, Policy
 from railyard.resourcemanager.interface.views import BlockView, ClusterView, SlotView, StageView
 from railyard.resourcemanager.schedulers.shared.sites import nodes_alive
 
@@ -35,6 +35,7 @@ class BlockMoves(Policy):
 
     def __init__(self, cluster: ClusterView, *, in_turn: bool = True) -> None:
         super().__init__(NoConfig(), cluster)
+        self.steady_until_s = FOR_GOOD
         self._in_turn = in_turn
         self._moved = 0  #: blocks that were moved
         self._moved_bytes = 0

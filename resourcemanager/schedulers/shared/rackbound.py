@@ -34,7 +34,7 @@ from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId, NodeId, RackId
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.defaults import REDUCE, RERUN, ClosestTasks
-from railyard.resourcemanager.interface.policies import NoConfig, OrderPolicy, TaskPolicy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, NoConfig, OrderPolicy, TaskPolicy
 from railyard.resourcemanager.interface.views import (
     AttemptView,
     ClusterView,
@@ -139,6 +139,8 @@ class RackBound(OrderPolicy, TaskPolicy):
     ) -> None:
         super().__init__(config, cluster)
         self._config = config
+        if not config.work_conserving:  # then jobs are asked again as long as a slot is free
+            self.steady_until_s = FOR_GOOD
         self._order: CapacityOrder | PlannedFair
         waits = DelayConfig(node_wait_s=config.node_wait_s, rack_wait_s=config.rack_wait_s)
         self._delay = DelayTasks(waits, cluster)

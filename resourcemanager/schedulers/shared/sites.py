@@ -14,7 +14,7 @@ import numpy as np
 from railyard.cluster.ids import NodeId, RackId, StageId
 from railyard.cluster.topology import Topology
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.resourcemanager.interface.policies import NoConfig, Policy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, NoConfig, Policy
 from railyard.resourcemanager.interface.views import (
     ClusterView,
     JobView,
@@ -40,6 +40,7 @@ def nodes_alive(cluster: ClusterView, nodes: Iterable[NodeId]) -> list[SlotView]
 class RackWatch(Policy):
     """Base of policies that act when a rack may have no slots left, or some again."""
 
+    steady_until_s = FOR_GOOD
     _changed = False  #: since jobs were last reconsidered
 
     def racks_changed(self) -> None:

@@ -34,7 +34,7 @@ from railyard.cluster.units import format_count
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.network import LinkState
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
-from railyard.resourcemanager.interface.policies import OrderPolicy, Policy, TaskPolicy
+from railyard.resourcemanager.interface.policies import FOR_GOOD, OrderPolicy, Policy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -68,6 +68,7 @@ class Instances(Policy):
 
     Config = TetriumConfig
     section = "tetrium"
+    steady_until_s = FOR_GOOD
     uses_forecasts = True
 
     def __init__(self, config: TetriumConfig, cluster: ClusterView) -> None:
