@@ -12,7 +12,6 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -354,9 +353,12 @@ def _table(*heads: str) -> list[str]:
 
 
 def _table_of(found: Sequence[Row], numbers: Mapping[tuple[str, str], int]) -> Iterator[str]:
-    """The rows that are recorded, a table for each figure, and how many are not."""
-    known = [row for row in found if row.verdict != "not recorded"]
-    for (where, runs), some in groupby(known, lambda row: (row.figure.where, _runs(row, numbers))):
+    """The rows that are recorded, a table for each figure and size, and how many are not."""
+    tables: dict[tuple[str, str], list[Row]] = {}
+    for row in found:
+        if row.verdict != "not recorded":
+            tables.setdefault((row.figure.where, _runs(row, numbers)), []).append(row)
+    for (where, runs), some in tables.items():
         yield from ("", f"**{where}**: {runs}", "")
         yield from _table("", "published", "ours", "verdict")
         notes: dict[str, str] = {}  #: {what is said of some rows: its letter}
