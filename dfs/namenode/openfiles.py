@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import InitVar, dataclass
 
 import msgspec
 
@@ -66,27 +67,20 @@ class OpenFile(msgspec.Struct, kw_only=True, gc=False):
     uses: Counter[NodeId] = msgspec.field(default_factory=Counter)
 
 
+@dataclass(eq=False)
 class OpenFiles:
     """Handles the messages of writers, and of those who change files; has all open files."""
 
-    def __init__(
-        self,
-        topology: Topology,
-        journal: Journal,
-        namespace: Namespace,
-        blocks: BlockMap,
-        answers: Answers,
-        datanodes: DataNodes,
-        placement: RackAware,
-        safe_mode: SafeMode,
-    ) -> None:
-        self._journal = journal
-        self._namespace = namespace
-        self._blocks = blocks
-        self._answers = answers
-        self._datanodes = datanodes
-        self._placement = placement
-        self._safe_mode = safe_mode
+    topology: InitVar[Topology]
+    _journal: Journal
+    _namespace: Namespace
+    _blocks: BlockMap
+    _answers: Answers
+    _datanodes: DataNodes
+    _placement: RackAware
+    _safe_mode: SafeMode
+
+    def __post_init__(self, topology: Topology) -> None:
         self._nodes = len(topology.nodes())
         self._replication = topology.storage.replication  #: default
         self._block_bytes_max = topology.stored_block_bytes

@@ -227,7 +227,7 @@ def _create_flags(call: Call) -> set[str]:
     flags -= _IDLE_FLAGS
     if not flags or (overwrite and "OVERWRITE" not in flags):
         right = "need create, overwrite or both" + ", as overwrite=true" * overwrite
-        raise call.invalid("createflag", call.text("createflag", "") or "", right)
+        raise call.invalid("createflag", call.text("createflag") or "", right)
     return flags
 
 
