@@ -217,8 +217,8 @@ def w3(options: W3Options, seed: int) -> Workload:
     count, rng = options.jobs, dice(seed, "w3")
     ranks = strata(rng, count)
     inputs = by_percentiles(ranks, 7.1 * _GB, 162.3 * _GB)
-    shuffles = by_percentiles(correlated_ranks(rng, ranks, 0.9), 6 * _GB, 71.5 * _GB)
-    tasks = by_percentiles(correlated_ranks(rng, ranks, 0.9), 180, 2060)
+    shuffles = by_percentiles(correlated_ranks(rng, ranks), 6 * _GB, 71.5 * _GB)
+    tasks = by_percentiles(correlated_ranks(rng, ranks), 180, 2060)
     to_output = log_uniform(rng, 0.25, 1.0, count)
     shapes = []
     for at in range(count):
