@@ -101,15 +101,6 @@ Rate = Annotated[float, msgspec.Meta(title="rate")]
 Duration = Annotated[float, msgspec.Meta(title="duration")]
 
 
-def load_toml(path: Path, into: type[T]) -> T:
-    """Read ``path`` as an object of type ``into``.
-
-    Fields annotated ``Size``, ``Rate`` or ``Duration`` take text with units.  Raises
-    ``UsageError``, one line that starts with the file's name.
-    """
-    return build(read_toml(path), into, str(path))
-
-
 def read_toml(path: Path) -> dict[str, Any]:
     """Parse a TOML file into plain values; raises ``UsageError`` if it can't be read."""
     text = read_file(path, _TOML_BYTES_MAX)
@@ -127,11 +118,11 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def build(data: dict[str, Any], into: type[T], source: str) -> T:
-    """As ``load_toml``, but from a parsed mapping; ``source`` starts the errors.
+    """The object of type ``into`` that a parsed file says; ``source`` starts the errors.
 
-    A class may have ``REFUSED``, {key that people may try: why it is not supported}, and
-    ``without_effect()``, {key that other keys' values switch off: what it needs}; these are
-    refused where they are given.
+    Fields annotated ``Size``, ``Rate`` or ``Duration`` take text with units.  A class may have
+    ``REFUSED``, {key that people may try: why it is not supported}, and ``without_effect()``, {key
+    that other keys' values switch off: what it needs}; these are refused where they are given.
     """
     shown = printable(source, _SOURCE_LETTERS_MAX)
     try:

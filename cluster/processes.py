@@ -223,16 +223,14 @@ def _is_member(process: psutil.Process, cluster: str) -> bool:
     """Whether a process belongs to the cluster; False for one that ends, or of another user."""
     import psutil
 
-    try:
+    with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
         is_own = process.uids().effective == os.geteuid()
         return is_own and process.environ().get(_MARK) == cluster
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return False
+    return False
 
 
 def user_name() -> str:
     """The user's name, or "user" for an account without one, as in containers."""
-    try:
+    with suppress(KeyError, OSError):
         return getpass.getuser()
-    except (KeyError, OSError):
-        return "user"
+    return "user"

@@ -34,7 +34,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from railyard.cluster import processes
@@ -158,30 +158,25 @@ class Ending(enum.IntEnum):
     START_FAILED = 4
 
 
+@dataclass(eq=False)
 class Supervisor:
     """Runs one cluster from its start to its end."""
 
-    def __init__(
-        self,
-        folder: RunFolder,
-        config: ClusterConfig,
-        specs: list[DaemonSpec],
-        lifeline: int | None = None,
-        restarts: Restarts | None = None,
-        start_timeout_s: float = START_TIMEOUT_S,
-    ) -> None:
-        self._folder = folder
-        self._config = config
-        self._specs = specs
-        self._lifeline = lifeline
+    _folder: RunFolder
+    _config: ClusterConfig
+    _specs: list[DaemonSpec]
+    lifeline: int | None = None
+    restarts: Restarts = field(default_factory=Restarts)
+    start_timeout_s: float = START_TIMEOUT_S
+
+    def __post_init__(self) -> None:
         self._running: dict[int, DaemonSpec] = {}  #: {process id: its daemon}
         self._unready: dict[str, float] = {}  #: {name: deadline by which it must be ready}
         self._started = False  #: whether all daemons have been ready once
-        self._restarts = restarts or Restarts()
-        self._start_timeout_s = start_timeout_s
         self._due: list[tuple[float, DaemonSpec]] = []  #: (time, daemon to be restarted)
         self._standbys = Standbys()
-        follows = config.restart != "never" and any(spec.wants_standby for spec in specs)
+        standbys = any(spec.wants_standby for spec in self._specs)
+        follows = self._config.restart != "never" and standbys
         self._check_s = time.monotonic() + CHECK_PERIOD_S if follows else math.inf
         self._ready_in, self._ready_out = os.pipe()
 
@@ -211,7 +206,7 @@ class Supervisor:
             freeze_objects()
         pid = self._standbys.take(spec.name) or processes.fork(partial(self._become, spec))
         self._running[pid] = spec
-        self._unready[spec.name] = time.monotonic() + self._start_timeout_s
+        self._unready[spec.name] = time.monotonic() + self.start_timeout_s
         self._folder.record_process(spec.role, spec.name, pid)
         return pid
 
@@ -258,11 +253,11 @@ class Supervisor:
     # Watching ----------------------------------------------------------------------------------
     def _watch(self, wake: int) -> Ending:
         watched = [wake, self._ready_in]
-        if self._lifeline is not None:
-            watched.append(self._lifeline)
+        if self.lifeline is not None:
+            watched.append(self.lifeline)
         while True:
             readable, _, _ = select.select(watched, [], [], self._wait_s())
-            if self._lifeline in readable and not os.read(self._lifeline, 1):
+            if self.lifeline in readable and not os.read(self.lifeline, 1):
                 return Ending.ASKED
             if self._ready_in in readable:
                 self._note_ready(os.read(self._ready_in, _PIPE_BYTES))
@@ -330,9 +325,9 @@ class Supervisor:
         if self._config.restart == "never" or os.waitstatus_to_exitcode(status) == NOT_AGAIN:
             return _LOST if spec.critical else "it is not started again"
         now_s = time.monotonic()
-        pause_s = self._restarts.pause_s(spec.name, now_s)
+        pause_s = self.restarts.pause_s(spec.name, now_s)
         if pause_s is None:
-            times = f"{self._restarts.deaths_max} times within {self._restarts.within_s:g} s"
+            times = f"{self.restarts.deaths_max} times within {self.restarts.within_s:g} s"
             log.error("%s has died %s: it is not started again", spec.name, times)
             lost = f"; {_LOST}" if spec.critical else ""
             return f"it is not started again, having died {times}{lost}"
@@ -376,12 +371,12 @@ class Supervisor:
         if not late:
             return None
         if not self._started:
-            reason = f"not up within {self._start_timeout_s:g} s: {', '.join(late)}"
+            reason = f"not up within {self.start_timeout_s:g} s: {', '.join(late)}"
             self._report(event="failed", reason=reason)
             return Ending.START_FAILED
         for pid, spec in self._running.items():
             if spec.name in late:
-                log.error("%s was not up within %g s: killing it", spec.name, self._start_timeout_s)
+                log.error("%s was not up within %g s: killing it", spec.name, self.start_timeout_s)
                 os.kill(pid, signal.SIGKILL)
                 del self._unready[spec.name]
         return None
@@ -405,7 +400,7 @@ class Supervisor:
         for entry in self._folder.sockets.iterdir():
             with suppress(OSError):
                 entry.unlink()
-        if self._lifeline is not None and _at_end(self._lifeline):
+        if self.lifeline is not None and _at_end(self.lifeline):
             self._folder.remove()  # the process that started the cluster is gone and can't do it
 
 

@@ -14,6 +14,7 @@ import posixpath
 import re
 import uuid
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
@@ -75,6 +76,7 @@ _MAGIC = re.compile(r"[*?\[]")
 _HIDDEN = ("_", ".")
 
 
+@dataclass(eq=False)
 class DfsClient:
     """Reads and writes files from ``node`` (None: from outside the racks).
 
@@ -83,24 +85,18 @@ class DfsClient:
     ``held_bytes`` are held, or one block if that is larger.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        topology: Topology,
-        node: NodeId | None = None,
-        network: NetworkClient | None = None,
-        held_bytes: int = HELD_BYTES,
-    ) -> None:
-        self._transport = transport
-        self._topology = topology
-        self._held_bytes = held_bytes
-        self._node = node
+    _transport: Transport
+    _topology: Topology
+    _node: NodeId | None = None
+    _network: NetworkClient | None = None
+    held_bytes: int = HELD_BYTES
+
+    def __post_init__(self) -> None:
         self._own_network: NetworkClient | None = None
-        if node is None:
-            if topology.client_link is not None:
-                self._own_network = NetworkClient(transport, topology)
-            network = self._own_network
-        self._network = network
+        if self._node is None:
+            if self._topology.client_link is not None:
+                self._own_network = NetworkClient(self._transport, self._topology)
+            self._network = self._own_network
         #: {"local", "rack" or "remote": stored bytes read so far}
         self.read_bytes = {"local": 0, "rack": 0, "remote": 0}
 
@@ -244,7 +240,7 @@ class DfsClient:
             peers=Peers(self._transport, self._node or "outside"),
             network=self._network,
             node=self._node,
-            held_bytes=self._held_bytes,
+            held_bytes=self.held_bytes,
             read_bytes=self.read_bytes,
         )
 

@@ -25,6 +25,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import count
 from typing import TypeVar
 
 from railyard.cluster.ids import NodeId, RackId, rack_of
@@ -39,24 +40,16 @@ _DRAWS_MAX = 8
 _Pool = tuple[Sequence[NodeId], Collection[RackId]]
 
 
-class Draws:
-    """An endless sequence of uniform draws.  Equal keys give equal sequences."""
-
-    __slots__ = ("_words",)
-
-    def __init__(self, *key: object) -> None:
-        self._words = _words(repr(key).encode())
-
-    def one_of(self, items: Sequence[T]) -> T:
-        return items[next(self._words) % len(items)]
+def draws_of(*key: object) -> Iterator[int]:
+    """Endless uniform words of 64 bits, eight per step of a keyed hash; equal for equal keys."""
+    packed = repr(key).encode()
+    for step in count():
+        yield from _WORDS.unpack(blake2b(packed, salt=step.to_bytes(16, "little")).digest())
 
 
-def _words(key: bytes) -> Iterator[int]:
-    """Yield 64-bit words, eight per step of a keyed hash."""
-    step = 0
-    while True:
-        yield from _WORDS.unpack(blake2b(key, salt=step.to_bytes(16, "little")).digest())
-        step += 1
+def one_of(draws: Iterator[int], items: Sequence[T]) -> T:
+    """The item that the next word draws."""
+    return items[next(draws) % len(items)]
 
 
 # Loads --------------------------------------------------------------------------------------------
@@ -153,7 +146,7 @@ class RackAware:
         The writer sends to the first.  Fewer are returned if not enough nodes are alive; all are
         distinct and none is in ``present`` or ``exclude``.  ``block`` is the key of the draws.
         """
-        draws = Draws(self._seed, *block)
+        draws = draws_of(self._seed, *block)
         chosen: list[NodeId] = []
         racks = [rack_of(node) for node in present]
         barred = {*present, *exclude}
@@ -187,7 +180,7 @@ def _next_node(
     barred: Collection[NodeId],
     writer: NodeId | None,
     hint: PlacementHint,
-    draws: Draws,
+    draws: Iterator[int],
 ) -> NodeId | None:
     """Choose the node of the next replica; None if none is left.  ``racks``: those used so far."""
     hinted = _hinted(hint, len(racks), loads, uses, barred)
@@ -196,7 +189,7 @@ def _next_node(
     if hinted:
         fullness = {node: (uses.get(node, 0), loads[node]) for node in hinted}
         least = min(fullness.values())
-        return draws.one_of([node for node in hinted if fullness[node] == least])
+        return one_of(draws, [node for node in hinted if fullness[node] == least])
     for nodes, avoided in _by_rule(racks, loads):
         node = _emptier(nodes, avoided, loads, uses, barred, draws)
         if node is not None:
@@ -223,7 +216,7 @@ def _emptier(
     loads: Loads,
     uses: Uses,
     barred: Collection[NodeId],
-    draws: Draws,
+    draws: Iterator[int],
 ) -> NodeId | None:
     """Draw two different allowed nodes and return the emptier; None if none is allowed."""
     one = _drawn(nodes, avoided, barred, draws)
@@ -237,15 +230,18 @@ def _emptier(
 
 
 def _drawn(
-    nodes: Sequence[NodeId], avoided: Collection[RackId], barred: Collection[NodeId], draws: Draws
+    nodes: Sequence[NodeId],
+    avoided: Collection[RackId],
+    barred: Collection[NodeId],
+    draws: Iterator[int],
 ) -> NodeId | None:
     """Draw one of the allowed nodes, uniformly."""
     for _ in range(_DRAWS_MAX if nodes else 0):
-        node = draws.one_of(nodes)
+        node = one_of(draws, nodes)
         if node not in barred and rack_of(node) not in avoided:
             return node
     allowed = [node for node in nodes if node not in barred and rack_of(node) not in avoided]
-    return draws.one_of(allowed) if allowed else None
+    return one_of(draws, allowed) if allowed else None
 
 
 def _hinted(

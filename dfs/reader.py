@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from dataclasses import InitVar, dataclass
 
 from railyard.cluster.errors import PeerError, PeerLost, PeerUnable, RailyardError
 from railyard.cluster.files import new_buffer
@@ -45,24 +46,20 @@ RETRY_PAUSES_S = (0.1, 0.5, 2.0)
 _DISTANCES = ("local", "rack", "remote")  #: 0, 1 and 2
 
 
+@dataclass(eq=False)
 class ArrivingRange:
     """Requests a range of a replica and holds its verified bytes in ``pieces``, to be taken."""
 
-    def __init__(
-        self,
-        peers: Peers,
-        block: BlockId,
-        node: NodeId,
-        offset: int,
-        length: int,
-        reader: NodeId | None,
-        on_damage: Callable[[str], None],
-    ) -> None:
+    peers: InitVar[Peers]
+    _block: BlockId
+    node: InitVar[NodeId]
+    _offset: int
+    _length: int
+    reader: InitVar[NodeId | None]
+    _on_damage: Callable[[str], None]
+
+    def __post_init__(self, peers: Peers, node: NodeId, reader: NodeId | None) -> None:
         self.failure: str | None = None  #: why the transfer failed; "" once all bytes are here
-        self._block = block
-        self._offset = offset
-        self._length = length
-        self._on_damage = on_damage
         self.pieces: deque[memoryview] = deque()  #: verified, to be taken
         self._checked: CheckedRange | None = None  #: None until the checksums have arrived
         peer, name = peers.of(node), peers.new_name()
@@ -71,14 +68,14 @@ class ArrivingRange:
             take=self._take,
             on_done=lambda: self._end(""),
             on_failed=self._end,
-            stored_total=length,
+            stored_total=self._length,
         )
         request = ReadBlock(
             transfer=name,
-            block=block,
+            block=self._block,
             node=node,
-            stored_offset=offset,
-            stored_length=length,
+            stored_offset=self._offset,
+            stored_length=self._length,
             reader=reader,
         )
         peer.link.request(request, Done, self._answered)
@@ -229,7 +226,7 @@ class DfsFile:
                 offset,
                 length,
                 services.node,
-                on_damage=lambda reason: self._report(block, node, reason),
+                lambda reason: self._report(block, node, reason),
             )
         except PeerUnable as error:  # no descriptor is left: not the replica's fault
             raise _Failed(str(error)) from None

@@ -346,10 +346,8 @@ def _write_to(folder: Path) -> None:
 
 def _lead_group(pid: int) -> None:
     """Put a process into a group of its own; it and its parent both do, as either may be first."""
-    try:
+    with suppress(PermissionError, ProcessLookupError):  # it is one already, and may have ended
         os.setpgid(pid, pid)
-    except (PermissionError, ProcessLookupError):
-        return  # it is one already, and may have ended
 
 
 class _CleanHelper(_Helper[int]):

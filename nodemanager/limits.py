@@ -171,11 +171,9 @@ def _sum_of(text: bytes, keys: tuple[bytes, ...]) -> int:
 
 def _read(file: str) -> bytes:
     """A file about a process; empty if that has ended."""
-    try:
-        with open(file, "rb", buffering=0) as text:
-            return text.readall()
-    except OSError:
-        return b""
+    with suppress(OSError), open(file, "rb", buffering=0) as text:
+        return text.readall()
+    return b""
 
 
 T = TypeVar("T")

@@ -175,7 +175,8 @@ class BlockStore:
 
     def locate(self, block: BlockId) -> tuple[NodeId, ...]:
         """The nodes with a sound replica of a block, by the NameNode's records."""
-        return self.namenode.blocks.sound(block)
+        known = self.namenode.blocks.blocks.get(block)
+        return known.sound if known else ()
 
     def nearest(self, block: BlockId, reader: NodeId) -> NodeId | None:
         """The node with the nearest readable replica, or None.

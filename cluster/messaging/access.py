@@ -23,7 +23,7 @@ import logging
 import mmap
 import os
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -233,11 +233,8 @@ class Admission:
         self._who_sent = who_sent
         self._epochs = epochs
         self._senders: dict[bytes, Sender] = {}  #: {peer: its cached sender}
-        self._only: dict[type[Message], frozenset[str]] = {}
-
-    def restrict(self, kind: type[Message], only: Iterable[str]) -> None:
-        """Accept messages of a class from these roles only; from everybody if there are none."""
-        self._only[kind] = frozenset(only)
+        #: {class of messages: the only roles it is accepted from; none: everybody}
+        self.only: dict[type[Message], frozenset[str]] = {}
 
     def sender(self, peer: bytes, frame: zmq.Frame) -> Sender:
         known = self._senders.get(peer)
@@ -253,7 +250,7 @@ class Admission:
         if daemon is not None and self._epochs.is_over(daemon):
             name, epoch = daemon
             raise PeerError(f"{kind.tag()} from {name} of epoch {epoch}: it was replaced")
-        only = self._only.get(kind)
+        only = self.only.get(kind)
         if not only:
             return
         sender = self.sender(peer, frame)

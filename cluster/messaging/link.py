@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable
+from dataclasses import InitVar, dataclass
 from typing import Any, TypeVar, cast
 
 import zmq
@@ -25,33 +26,27 @@ M = TypeVar("M", bound=wire.Message)
 UNREACHABLE_S = 1.0
 
 
+@dataclass(eq=False)
 class Link:
     """The client's end of a connection to one server."""
 
-    def __init__(
-        self,
-        name: str,
-        socket: zmq.Socket[bytes],
-        reactor: Reactor,
-        address: Callable[[], str | None],
-        epochs: Epochs,
-        on_lost: Callable[[], None] | None,
-        patience_s: float | None,
-        pause_s: float,
-    ) -> None:
-        self.name = name
+    name: str
+    _socket: zmq.Socket[bytes]
+    _reactor: Reactor
+    _address: Callable[[], str | None]
+    _epochs: Epochs
+    _on_lost: Callable[[], None] | None
+    patience_s: InitVar[float | None]
+    pause_s: InitVar[float]
+
+    def __post_init__(self, patience_s: float | None, pause_s: float) -> None:
         self.lost = False
         self._made_s = now_s()
-        self._socket = socket
-        self._reactor = reactor
-        self._address = address
-        self._epochs = epochs
         #: name and epoch of the server's process: the latest when the connection was made, until a
         #: message says which it is; None: not known, or it has no epochs
         self._server: tuple[str, int] | None = None
         self._is_server_known = False
-        self._on_lost = on_lost
-        self._complaints = sockets.FewLines(log, reactor)
+        self._complaints = sockets.FewLines(log, self._reactor)
         self._vocabulary = wire.Vocabulary([wire.Refusal])
         self._handlers: dict[type[wire.Message], Callable[[Any, memoryview | None], None]] = {}
         self._replies: dict[int, Callable[[wire.Message | PeerLost, memoryview | None], None]] = {}
@@ -60,14 +55,14 @@ class Link:
         self._backlog: list[list[bytes | memoryview]] | None = []
         self._connected = False
         events = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
-        self._monitor = socket.get_monitor_socket(events)
-        reactor.add(self._monitor, self._on_monitor)
-        reactor.add(socket, self._receive_all)
+        self._monitor = self._socket.get_monitor_socket(events)
+        self._reactor.add(self._monitor, self._on_monitor)
+        self._reactor.add(self._socket, self._receive_all)
         self._patience: Timer | None = None
         if patience_s is not None:
-            self._patience = reactor.call_later(patience_s, self._give_up)
+            self._patience = self._reactor.call_later(patience_s, self._give_up)
         if pause_s:
-            reactor.call_later(pause_s, self._connect)
+            self._reactor.call_later(pause_s, self._connect)
         else:
             self._connect()
 

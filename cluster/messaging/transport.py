@@ -227,7 +227,7 @@ class Server:
         """
         self._vocabulary.add(kind)
         self._handlers[kind] = handler
-        self._admission.restrict(kind, only)
+        self._admission.only[kind] = frozenset(only)
 
     def again(self, request: Request[wire.Message]) -> None:
         answer: wire.Message | None

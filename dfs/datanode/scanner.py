@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import InitVar, dataclass
 
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.reactor import Reactor, now_s
@@ -118,25 +119,22 @@ def verification(
     return "sound", ""
 
 
+@dataclass(eq=False)
 class Scanner:
     """Verifies replicas while its reactor runs; ``report`` sends facts to the NameNode."""
 
-    def __init__(
-        self,
-        reactor: Reactor,
-        stores: Mapping[NodeId, BlockStore],
-        storage: Storage,
-        report: Callable[[Event], None],
-    ) -> None:
-        self._reactor = reactor
-        self._stores = stores
+    _reactor: Reactor
+    _stores: Mapping[NodeId, BlockStore]
+    storage: InitVar[Storage]
+    _report: Callable[[Event], None]
+
+    def __post_init__(self, storage: Storage) -> None:
         self._period_s = storage.scan_period
         self._bytes_per_s_max = storage.scan_rate
-        self._report = report
         #: the NameNode's requests, oldest first; the first is being carried out
         self._pending: dict[VerifyReplica, None] = {}
         self._verifying: Iterator[int] | None = None
-        _go_on(reactor, self._rounds())
+        _go_on(self._reactor, self._rounds())
 
     # Requests of the NameNode --------------------------------------------------------------------
     def verify(self, command: VerifyReplica) -> None:

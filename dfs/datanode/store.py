@@ -83,10 +83,9 @@ class BlockStore:
 
     def has(self, block: BlockId) -> bool:
         """Whether a file of the block exists, sound or not; True if that is not known for now."""
-        try:
+        with suppress(OSError):
             return self._is_there(block)
-        except OSError:
-            return True
+        return True
 
     def delete(self, block: BlockId) -> None:
         """Delete a block, which need not exist; its readers go on.  Raises ``OSError``."""

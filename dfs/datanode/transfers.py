@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from railyard.cluster.errors import PeerError, RailyardError
 from railyard.cluster.ids import NodeId
@@ -75,6 +76,7 @@ class CannotStore(RailyardError):
     """A block's bytes cannot be written to the disk."""
 
 
+@dataclass(eq=False)
 class BlockReceiver:
     """Receives one block; calls ``on_end`` once with the nodes that have it, or the failure.
 
@@ -85,19 +87,14 @@ class BlockReceiver:
     request that ``on_end`` answers holds a receive buffer of ZeroMQ, of 18 KB.
     """
 
-    def __init__(
-        self,
-        node: NodeId,
-        block: BlockId,
-        writer: BlockWriter,
-        publish: Callable[[BlockWriter, Callable[[OSError | None], None]], None],
-        on_end: Callable[[BlockWritten | Refusal], None],
-    ) -> None:
-        self.node = node
-        self.block = block
-        self._writer = writer
-        self._publish = publish  #: completes the block; may take a while
-        self._on_end: Callable[[BlockWritten | Refusal], None] | None = on_end
+    node: NodeId
+    block: BlockId
+    _writer: BlockWriter
+    #: completes the block; may take a while
+    _publish: Callable[[BlockWriter, Callable[[OSError | None], None]], None]
+    _on_end: Callable[[BlockWritten | Refusal], None] | None
+
+    def __post_init__(self) -> None:
         self.transfer: IncomingTransfer | None = None  #: by which it comes
         self._next: OutgoingBlock | None = None
         self._passed_on: BlockWritten | None = BlockWritten(nodes=())

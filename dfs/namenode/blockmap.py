@@ -44,6 +44,12 @@ class Block(msgspec.Struct, gc=False):
     def holders(self) -> tuple[NodeId, ...]:
         return (*self.sound, *self.begun, *(self.others or ()))
 
+    @property
+    def doubtful(self) -> tuple[NodeId, ...]:
+        if self.others is None:
+            return ()
+        return tuple(node for state in IN_DOUBT for node in self.nodes(state))
+
     def state(self, node: NodeId) -> State | None:
         if node in self.sound:
             return "sound"
@@ -151,16 +157,6 @@ class BlockMap:
         self.load.add(-known.stored_length, nodes)
         self.touched.pop(block, None)
         return nodes
-
-    def sound(self, block: BlockId) -> tuple[NodeId, ...]:
-        known = self.blocks.get(block)
-        return known.sound if known else ()
-
-    def doubtful(self, block: BlockId) -> tuple[NodeId, ...]:
-        known = self.blocks.get(block)
-        if known is None or known.others is None:
-            return ()
-        return tuple(node for state in IN_DOUBT for node in known.nodes(state))
 
     # Replicas --------------------------------------------------------------------------------
     def set_replica(self, block: BlockId, node: NodeId, state: State) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 import msgspec
 
@@ -56,22 +57,17 @@ class DataNodeCommand(msgspec.Struct, frozen=True, gc=False):
     command: Command
 
 
+@dataclass(eq=False)
 class DataNodes:
     """Keeps the block map up to date by messages and facts; has the commands to be sent yet."""
 
-    def __init__(
-        self,
-        nodes: Mapping[NodeId, RackId],
-        expiry_s: float,
-        blocks: BlockMap,
-        replication: Replication,
-        moves: Moves,
-    ) -> None:
-        self._nodes = nodes  #: {node of the topology: its rack}
-        self._expiry_s = expiry_s
-        self._blocks = blocks
-        self._replication = replication
-        self._moves = moves
+    _nodes: Mapping[NodeId, RackId]  #: {node of the topology: its rack}
+    _expiry_s: float
+    _blocks: BlockMap
+    _replication: Replication
+    _moves: Moves
+
+    def __post_init__(self) -> None:
         #: whether replicas of blocks that no file has are deleted now, or once they are reported
         #: again
         self.deletes_unknown = True

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import InitVar, dataclass
 
 import msgspec
 
@@ -66,27 +67,20 @@ class OpenFile(msgspec.Struct, kw_only=True, gc=False):
     uses: Counter[NodeId] = msgspec.field(default_factory=Counter)
 
 
+@dataclass(eq=False)
 class OpenFiles:
     """Handles the messages of writers, and of those who change files; has all open files."""
 
-    def __init__(
-        self,
-        topology: Topology,
-        journal: Journal,
-        namespace: Namespace,
-        blocks: BlockMap,
-        answers: Answers,
-        datanodes: DataNodes,
-        placement: RackAware,
-        safe_mode: SafeMode,
-    ) -> None:
-        self._journal = journal
-        self._namespace = namespace
-        self._blocks = blocks
-        self._answers = answers
-        self._datanodes = datanodes
-        self._placement = placement
-        self._safe_mode = safe_mode
+    topology: InitVar[Topology]
+    _journal: Journal
+    _namespace: Namespace
+    _blocks: BlockMap
+    _answers: Answers
+    _datanodes: DataNodes
+    _placement: RackAware
+    _safe_mode: SafeMode
+
+    def __post_init__(self, topology: Topology) -> None:
         self._nodes = len(topology.nodes())
         self._replication = topology.storage.replication  #: default
         self._block_bytes_max = topology.stored_block_bytes
@@ -156,7 +150,7 @@ class OpenFiles:
         else:
             self._journal.note(notes)
         self._files[opened.number] = file
-        most = self._block_bytes(how.stored_block_bytes)
+        most = how.stored_block_bytes or self._block_bytes_max
         return FileCreated(file=opened.number, stored_block_bytes=most, first=first)
 
     def reopen(self, message: ReopenFile, now_s: float) -> FileReopened:
@@ -178,7 +172,7 @@ class OpenFiles:
             file=opened.number,
             stored_length=inode.stored_length,
             kept_stored_length=sum(block.stored_length for block in kept),
-            stored_block_bytes=self._block_bytes(how.stored_block_bytes),
+            stored_block_bytes=how.stored_block_bytes or self._block_bytes_max,
         )
         self._journal.note([OpenFileChange(opened.number, opened), *self._answers.changes(answer)])
         self._files[opened.number] = OpenFile(opened=opened, touched_s=now_s)
@@ -296,13 +290,10 @@ class OpenFiles:
         for block in blocks:
             self._blocks.want(block.block, replication)
 
-    def _block_bytes(self, of_file: int) -> int:
-        return of_file or self._block_bytes_max
-
     def _kept(self, inode: Inode, length: int | None) -> tuple[FileBlock, ...]:
         kept = inode.blocks
         if length is None:
-            full = self._block_bytes(inode.attributes.block_bytes)
+            full = inode.attributes.block_bytes or self._block_bytes_max
             return kept[:-1] if kept and kept[-1].stored_length != full else kept
         ends = itertools.accumulate(block.stored_length for block in kept)
         return kept[: sum(end <= length for end in ends)]
@@ -317,7 +308,7 @@ class OpenFiles:
         notes: Sequence[Note] = (),
     ) -> BlockAdded:
         how, number = file.opened.how, file.opened.number
-        most = self._block_bytes(how.stored_block_bytes)
+        most = how.stored_block_bytes or self._block_bytes_max
         if not 0 < stored_length <= most:
             raise PeerError(f"a block of {stored_length} bytes: need 1 to {most} bytes")
         key, shunned = (how.path, len(file.blocks)), {*exclude, *self._blocks.draining}

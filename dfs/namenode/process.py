@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 
 from railyard.cluster.config import NOT_AGAIN, Daemon
 from railyard.cluster.errors import InvariantError, PeerError, PeerUnable, UsageError
@@ -124,36 +124,33 @@ class _Registered:
     contact_s: float
 
 
+@dataclass(eq=False)
 class NameNodeServer:
     """Passes messages to the core, and the core's commands to the DataNodes.
 
-    ``commits`` delays acknowledgements until the disk has the change; None: they are sent at once.
+    ``_commits`` delays acknowledgements until the disk has the change; None: they are sent at once.
     A DataNode that is silent counts as alive for up to ``patience_s`` while its process runs: on an
     overloaded machine it may just not have got a CPU.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        core: NameNode,
-        tick_s: float,
-        commits: GroupCommit | None = None,
-        patience_s: float = 0.0,
-    ) -> None:
-        self._core = core
-        self._commits = commits
+    transport: InitVar[Transport]
+    _core: NameNode
+    tick_s: InitVar[float]
+    _commits: GroupCommit | None = None
+    patience_s: float = 0.0
+
+    def __post_init__(self, transport: Transport, tick_s: float) -> None:
         self._clock = AwakeClock(now_s(), tick_s)
         self._silent_after_s = 2 * tick_s
-        self._patience_s = patience_s
         self._registered: dict[RackId, _Registered] = {}
         self._datanodes: dict[RackId, bytes] = {}
         self._moving: dict[MoveReplica, list[Request[Message]]] = {}  #: requests of moves under way
         #: {(peer, number): a request that waits, and until when}
         self._held: dict[tuple[bytes, int], tuple[Request[Message], float]] = {}
         self._reactor = transport.reactor
-        self._writers = Writers(core.is_being_written)
+        self._writers = Writers(self._core.is_being_written)
         self._server = transport.server("namenode")
-        for kind in core.messages:
+        for kind in self._core.messages:
             self._server.on(kind, self._handle, _senders(kind))
         transport.reactor.call_every(tick_s, self._tick)
 
@@ -238,7 +235,7 @@ class NameNodeServer:
         at_s = self._clock.at_s(now_s())
         for known in self._registered.values():
             silent_s = at_s - known.contact_s
-            if self._silent_after_s < silent_s <= self._patience_s and is_running(known.pid):
+            if self._silent_after_s < silent_s <= self.patience_s and is_running(known.pid):
                 self._send(self._core.handle(known.heartbeat, at_s))
         self._send(self._core.handle(Ticked(), at_s))
         self._try_held()

@@ -153,15 +153,15 @@ class Reports:
     def _locate(self, inode: Inode) -> FileBlocks:
         offset, located, draining = 0, [], self._blocks.draining
         for block in inode.blocks:
-            nodes = self._blocks.sound(block.block)
+            known = self._known(block)
             located.append(
                 BlockLocation(
                     block=block.block,
                     stored_offset=offset,
                     stored_length=block.stored_length,
-                    nodes=nodes,
-                    doubtful=self._blocks.doubtful(block.block),
-                    draining=tuple([n for n in nodes if n in draining]) if draining else (),
+                    nodes=known.sound,
+                    doubtful=known.doubtful,
+                    draining=tuple([n for n in known.sound if n in draining]) if draining else (),
                 )
             )
             offset += block.stored_length

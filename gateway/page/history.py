@@ -137,8 +137,10 @@ class Feed(Observer):
                 self._add("start", attempt)
         for what, span in self._history.take(step.state, step.at_s, step.event, step.commands):
             match span:
-                case NodeSpan():
-                    self._node(span.id)
+                case NodeSpan(id=name):
+                    node = self._core.state.nodes[name]
+                    lost = "" if node.alive else node.lost_because or "lost"
+                    self._add("node", name, node.rack, node.slots, lost, node.draining)
                 case AttemptSpan():
                     self._attempt(what, span)
                 case FetchSpan(outcome="finished", order=order) if span.crosses:
@@ -180,11 +182,6 @@ class Feed(Observer):
         self._whys[task, node] = why[:_WHY_LETTERS_MAX], turn[:_WHY_LETTERS_MAX]
 
     # What happened -------------------------------------------------------------------------------
-    def _node(self, name: NodeId) -> None:
-        node = self._core.state.nodes[name]
-        lost = "" if node.alive else node.lost_because or "lost"
-        self._add("node", name, node.rack, node.slots, lost, node.draining)
-
     def _attempt(self, what: str, span: AttemptSpan) -> None:
         node = span.node.id
         if what == "slot":

@@ -60,7 +60,7 @@ class Viewers:
             self._trouble = message
             self._send(message)
 
-    def close(self) -> None:
+    async def close(self, _: web.Application) -> None:
         for queue in list(self._queues):
             self._drop(queue)
 
@@ -142,7 +142,7 @@ class Page:
             app.router.add_get(path, self._page)
         app.router.add_get("/page/feed", self._viewers.serve)
         app.router.add_get("/page/log", self._log)
-        app.on_shutdown.append(self._shut_down)
+        app.on_shutdown.append(self._viewers.close)
 
     async def _page(self, _: web.Request) -> web.Response:
         headers = {
@@ -166,6 +166,3 @@ class Page:
         except OSError:
             return web.Response(status=204)  # no error: simulated attempts never write any
         return web.Response(body=text, content_type="text/plain", charset="utf-8")
-
-    async def _shut_down(self, _: web.Application) -> None:
-        self._viewers.close()

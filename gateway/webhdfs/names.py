@@ -75,7 +75,7 @@ def file_statuses(entries: Iterable[FileStatus], of: str, topology: Topology) ->
 # Looking -----------------------------------------------------------------------------------------
 def _list_in_parts(call: Call, store: DfsClient) -> Answer:
     """The entries of a folder in parts, the next of which begins after a name."""
-    after = call.text("startafter", "") or ""
+    after = call.text("startafter") or ""
     entries = [e for e in store.list(call.path) if e.path.rsplit("/", 1)[1] > after]
     shown = file_statuses(entries[:_LISTED_MAX], call.path, call.place.topology)
     left = max(0, len(entries) - _LISTED_MAX)
@@ -250,7 +250,7 @@ def _rename(call: Call, store: DfsClient) -> Answer:
 
     With options these are errors, and a folder in the way is no folder to move into.
     """
-    target = without_colon(call.stored_path("destination"))
+    target = without_colon(call.stored_path("destination", call.text("destination") or ""))
     source = call.path
     options = call.several("renameoptions", ("NONE", "OVERWRITE", "TO_TRASH"))
     if options is not None:
@@ -358,7 +358,9 @@ def _set_replication(call: Call, store: DfsClient) -> Answer:
 
 
 def _concatenate(call: Call, store: DfsClient) -> Answer:
-    store.change(Concatenate(target=call.path, sources=call.stored_paths("sources")))
+    sources = (call.text("sources") or "").split(",")
+    paths = tuple(call.stored_path("sources", path) for path in sources)
+    store.change(Concatenate(target=call.path, sources=paths))
     return None
 
 

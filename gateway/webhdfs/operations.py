@@ -227,7 +227,7 @@ def _create_flags(call: Call) -> set[str]:
     flags -= _IDLE_FLAGS
     if not flags or (overwrite and "OVERWRITE" not in flags):
         right = "need create, overwrite or both" + ", as overwrite=true" * overwrite
-        raise call.invalid("createflag", call.text("createflag", "") or "", right)
+        raise call.invalid("createflag", call.text("createflag") or "", right)
     return flags
 
 
@@ -297,9 +297,7 @@ def file_checksum(pieces: Iterable[memoryview], block_bytes: int) -> dict[str, A
     per_crc, kind = (BYTES_PER_CRC, "CRC32C") if blocks else (0, "CRC32")  # as HDFS does
     per_block = block_bytes // BYTES_PER_CRC if len(blocks) > 1 else 0
     together = b"".join(blocks)
-    buffer = 2 * _MD5_BYTES
-    while buffer < len(together):
-        buffer *= 2
+    buffer = max(2 * _MD5_BYTES, 1 << (len(together) - 1).bit_length())
     packed = per_crc.to_bytes(4, "big") + per_block.to_bytes(8, "big")
     packed += _md5(together.ljust(buffer, b"\0")).digest()
     return {

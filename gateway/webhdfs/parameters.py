@@ -149,9 +149,9 @@ class Call:
         path = quote(self.path, safe="/")
         return f"{self.request.scheme}://{self.request.host}{PREFIX}{path}?{query}"
 
-    def text(self, name: str, default: str | None = None) -> str | None:
+    def text(self, name: str) -> str | None:
         """A parameter as it is; an empty one counts as absent."""
-        return self._given.get(name) or default
+        return self._given.get(name) or None
 
     def boolean(self, name: str, default: bool) -> bool:
         """True or false, in any case."""
@@ -201,14 +201,12 @@ class Call:
             raise self.invalid("blocksize", str(wanted), f"need {right}")
         return wanted
 
-    def stored_path(self, name: str) -> str:
-        """An absolute path of the block store; ``..`` never leads out of it."""
-        return self._normal(name, self.text(name, ""))
-
-    def stored_paths(self, name: str) -> tuple[str, ...]:
-        """Several of them, with commas between."""
-        given = (self.text(name, "") or "").split(",")
-        return tuple(self._normal(name, path) for path in given)
+    def stored_path(self, name: str, path: str) -> str:
+        """A parameter's absolute path of the block store; ``..`` never leads out of it."""
+        if not path.startswith("/"):
+            why = "need an absolute path"
+            raise illegal(f'Invalid value for webhdfs parameter "{name}": {path!r}: {why}')
+        return posixpath.normpath(_one_slash(path))
 
     @property
     def now_ms(self) -> int:
@@ -237,12 +235,6 @@ class Call:
         except PeerError as error:
             raise illegal(str(error)) from None
         return without_colon(self.path)
-
-    def _normal(self, name: str, path: str | None) -> str:
-        if path is None or not path.startswith("/"):
-            why = "need an absolute path"
-            raise illegal(f'Invalid value for webhdfs parameter "{name}": {path!r}: {why}')
-        return posixpath.normpath(_one_slash(path))
 
     def invalid(self, name: str, value: str, right: str = "") -> RemoteError:
         """The error for a parameter's value; ``right``: what it should be."""

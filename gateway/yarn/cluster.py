@@ -27,7 +27,6 @@ from railyard.gateway.address import is_loopback, listen_at
 from railyard.gateway.http.answers import json_body, whole_body
 from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.answers import (
-    Handler,
     answering,
     bad,
     fields,
@@ -100,7 +99,7 @@ class ClusterRest:
             "/appstatistics": _statistics,
         }
         for path, answer in answers.items():
-            app.router.add_get(_ROOT + path, answering(self._of_numbers(answer)))
+            app.router.add_get(_ROOT + path, answering(partial(self._of_numbers, answer)))
         app.router.add_get(_ROOT + "/apps/{app}", answering(self._app))
         app.router.add_put(_ROOT + "/apps/{app}/state", answering(self._kill))
         for what in ("queue", "priority", "timeout"):
@@ -123,14 +122,13 @@ class ClusterRest:
             for base in (_NODE_ROOT, f"/node/{{node}}{_NODE_ROOT}"):
                 app.router.add_get(base + path, answering(partial(self._of_node, of_node)))
 
-    def _of_numbers(self, answer: Callable[[Numbers, web.Request], Row]) -> Handler:
-        async def handle(request: web.Request) -> web.Response:
-            numbers = await self._numbers(request)
-            response = respond(request, answer(numbers, request))
-            response.headers[EVENTS] = str(numbers.status.events)
-            return response
-
-        return handle
+    async def _of_numbers(
+        self, answer: Callable[[Numbers, web.Request], Row], request: web.Request
+    ) -> web.Response:
+        numbers = await self._numbers(request)
+        response = respond(request, answer(numbers, request))
+        response.headers[EVENTS] = str(numbers.status.events)
+        return response
 
     async def _numbers(self, request: web.Request) -> Numbers:
         status = await self._stores.ask(GetClusterStatus(), ClusterStatus)

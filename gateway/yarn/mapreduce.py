@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from railyard.cluster.ids import NodeId, TaskId, rack_of
+from railyard.cluster.ids import NodeId, rack_of
 from railyard.gateway.yarn.numbers import (
     SLOT_MB,
     Row,
@@ -172,7 +172,7 @@ class MapReduceJob:
         return {
             "id": self.ids.task(task.task),
             "state": _TASK_STATES[task.state],
-            "type": self._type(task.task),
+            "type": KINDS[self.ids.kind(task.task)].upper(),
             "progress": 100.0 * (1.0 if winner is not None else progress),
             "successfulAttempt": "" if winner is None else self.ids.attempt(winner.attempt),
             **self._times(begin_s, end_s),
@@ -189,7 +189,7 @@ class MapReduceJob:
         return {
             "id": self.ids.attempt(attempt.attempt),
             "state": state,
-            "type": self._type(task.task),
+            "type": KINDS[self.ids.kind(task.task)].upper(),
             "rack": f"/{rack_of(attempt.node)}",
             "nodeHttpAddress": address_of(attempt.node, self.addresses, self.gateway),
             "progress": 100.0 * attempt.progress,
@@ -270,9 +270,6 @@ class MapReduceJob:
 
     def _winners(self, kind: str) -> list[AttemptReport]:
         return [winner for task in self.of_kind(kind) if (winner := winner_of(task)) is not None]
-
-    def _type(self, task: TaskId) -> str:
-        return "MAP" if self.ids.kind(task) == "m" else "REDUCE"
 
     def _phases(self, attempt: AttemptReport) -> dict[str, int]:
         """When a reduce had fetched everything; it merges while it reduces."""

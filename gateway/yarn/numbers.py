@@ -157,7 +157,7 @@ class Numbers:
         """
         apps = Counter(self.state(job) for job in self.status.jobs)
         drains = Counter(node.drain for node in self._alive)
-        used, total = self._used, self._total
+        used, total = self._slots
         slots = {"reserved": 0, "available": total - used, "allocated": used, "total": total}
         return {
             "clusterMetrics": {
@@ -182,7 +182,7 @@ class Numbers:
 
     def scheduler(self) -> Row:
         """``scheduler``: one queue, since the numbers of the cluster are true of it."""
-        used, total = self._used, self._total
+        used, total = self._slots
         unended = Counter(job.queue for job in self.status.jobs if job.finished_s is None)
         return {
             "scheduler": {
@@ -368,12 +368,9 @@ class Numbers:
         return [node for node in self.status.nodes if node.alive]
 
     @property
-    def _used(self) -> int:
-        return self._running.total()
-
-    @property
-    def _total(self) -> int:
-        return sum(map(_slots, self._alive))
+    def _slots(self) -> tuple[int, int]:
+        """(Slots that attempts hold, slots of all living nodes)"""
+        return self._running.total(), sum(map(_slots, self._alive))
 
 
 def to_ms(begun_ms: int, time_s: float) -> int:

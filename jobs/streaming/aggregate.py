@@ -8,9 +8,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from railyard.jobs.taskio import JobError
+
+N = TypeVar("N", int, float)
 
 
 class _Type(NamedTuple):
@@ -61,18 +64,14 @@ def _histogram(values: Iterable[bytes]) -> bytes:
     return "\t".join(map(str, shown)).encode()
 
 
-def _whole(text: bytes) -> int:
+def _read(kind: Callable[[bytes], N], what: str, text: bytes) -> N:
     try:
-        return int(text)
+        return kind(text)
     except ValueError:
-        raise JobError(f"aggregate: {text!r:.60} is no whole number") from None
+        raise JobError(f"aggregate: {text!r:.60} is no {what}") from None
 
 
-def _real(text: bytes) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise JobError(f"aggregate: {text!r:.60} is no number") from None
+_whole, _real = partial(_read, int, "whole number"), partial(_read, float, "number")
 
 
 _TYPES = {

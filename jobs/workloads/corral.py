@@ -19,7 +19,7 @@ input and intermediate data; the output is 1/4 to all of the intermediate data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Literal
 
 import msgspec
@@ -115,7 +115,7 @@ def w1(options: W1Options, seed: int) -> Workload:
     return Workload(name="corral-w1", jobs=jobs, statistics=_w1_statistics(jobs))
 
 
-def _w1_shapes(count: int, options: OfW1Options, seed: int, prefix: str = "w1") -> list[Shape]:
+def _w1_shapes(count: int, options: OfW1Options, seed: int, prefix: str = "w1") -> Iterator[Shape]:
     """Jobs of W1; ``prefix`` is that of their names, and changes the random numbers."""
     rng, block_bytes = dice(seed, prefix), options.block
     kinds = rng.permutation(count) % 3
@@ -124,23 +124,19 @@ def _w1_shapes(count: int, options: OfW1Options, seed: int, prefix: str = "w1") 
     # Leaves room for rounding to whole bytes within 4:1 to 1:4.
     to_shuffle, to_output = (log_uniform(rng, 0.251, 3.99, count) for _ in range(2))
     fill = rng.uniform(0.0, 1.0, count)  # how full each job's last block is
-    shapes = []
     for at in range(count):
         wanted = round(tasks[at])
         maps = min(max(1, round(wanted / (1 + to_shuffle[at]))), wanted - 1)
         input_bytes = max(1, round((maps - 1 + fill[at]) * block_bytes))
         shuffle_bytes = round(input_bytes * to_shuffle[at])
-        shapes.append(
-            map_reduce(
-                f"{prefix}-{at}",
-                input_bytes=input_bytes,
-                block_bytes=block_bytes,
-                shuffle_bytes=shuffle_bytes,
-                output_bytes=round(shuffle_bytes * to_output[at]),
-                reduces=wanted - maps,
-            )
+        yield map_reduce(
+            f"{prefix}-{at}",
+            input_bytes=input_bytes,
+            block_bytes=block_bytes,
+            shuffle_bytes=shuffle_bytes,
+            output_bytes=round(shuffle_bytes * to_output[at]),
+            reduces=wanted - maps,
         )
-    return shapes
 
 
 def _w1_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
@@ -186,19 +182,17 @@ def w2(options: W2Options, seed: int) -> Workload:
         )
     )
     outputs = shuffles * log_uniform(rng, 0.1, 1.0, count)
-    shapes = []
-    for number, at in enumerate(rng.permutation(count).tolist()):
-        shuffle_bytes = round(shuffles[at])
-        shapes.append(
-            map_reduce(
-                f"w2-{number}",
-                input_bytes=round(inputs[at]),
-                block_bytes=options.block,
-                shuffle_bytes=shuffle_bytes,
-                output_bytes=round(outputs[at]),
-                reduces=-(-shuffle_bytes // _GB),
-            )
+    shapes = [
+        map_reduce(
+            f"w2-{number}",
+            input_bytes=round(inputs[at]),
+            block_bytes=options.block,
+            shuffle_bytes=round(shuffles[at]),
+            output_bytes=round(outputs[at]),
+            reduces=-(-round(shuffles[at]) // _GB),
         )
+        for number, at in enumerate(rng.permutation(count).tolist())
+    ]
     jobs = populate(shapes, options, seed)
     return Workload(name="corral-w2", jobs=jobs, statistics=_w2_statistics(jobs))
 
@@ -223,8 +217,8 @@ def w3(options: W3Options, seed: int) -> Workload:
     count, rng = options.jobs, dice(seed, "w3")
     ranks = strata(rng, count)
     inputs = by_percentiles(ranks, 7.1 * _GB, 162.3 * _GB)
-    shuffles = by_percentiles(correlated_ranks(rng, ranks, 0.9), 6 * _GB, 71.5 * _GB)
-    tasks = by_percentiles(correlated_ranks(rng, ranks, 0.9), 180, 2060)
+    shuffles = by_percentiles(correlated_ranks(rng, ranks), 6 * _GB, 71.5 * _GB)
+    tasks = by_percentiles(correlated_ranks(rng, ranks), 180, 2060)
     to_output = log_uniform(rng, 0.25, 1.0, count)
     shapes = []
     for at in range(count):
@@ -447,13 +441,8 @@ def is_weekend(day: int) -> bool:
 
 
 def predict(sizes_bytes: Sequence[float], day: int, history: int) -> float:
-    """The predicted size on ``day``: the mean of the last ``history`` earlier days of its kind.
-
-    Raises ``ValueError`` if there are none.
-    """
+    """The predicted size on ``day``: the mean of the last ``history`` earlier days of its kind."""
     kind = [size for at, size in enumerate(sizes_bytes[:day]) if is_weekend(at) == is_weekend(day)]
-    if not kind:
-        raise ValueError(f"day {day}: no earlier day of its kind")
     return float(np.mean(kind[-history:]))
 
 

@@ -99,13 +99,14 @@ def dice(seed: int, purpose: str) -> np.random.Generator:
 
 
 def populate(
-    shapes: Sequence[Shape], options: Population, seed: int, label: str = ""
+    made: Iterable[Shape], options: Population, seed: int, label: str = ""
 ) -> tuple[WorkloadJob, ...]:
     """A job of each shape, in the order of their submission.
 
     ``label`` makes the random numbers differ between several populations of one workload.  Raises
     ``UsageError`` if arrivals are "trace" and the shapes have none.
     """
+    shapes = list(made)
     count = len(shapes)
     predicted_s = arrivals_s(shapes, options, dice(seed, f"{label}arrivals"))
     rng = dice(seed, f"{label}late")  # a share is early or late, as in Corral, section 6.5

@@ -90,14 +90,10 @@ def scores(ranks: np.ndarray) -> np.ndarray:
     return np.array([_NORMAL.inv_cdf(rank) for rank in ranks.tolist()])
 
 
-def correlated_ranks(rng: np.random.Generator, ranks: np.ndarray, correlation: float) -> np.ndarray:
-    """Stratified ranks that are correlated with ``ranks``.
-
-    ``correlation`` is that of their normal scores before they are ranked.
-    """
+def correlated_ranks(rng: np.random.Generator, ranks: np.ndarray) -> np.ndarray:
+    """Stratified ranks that are correlated with ``ranks``: 0.9 by their scores before ranking."""
     count = len(ranks)
-    rest = math.sqrt(1 - correlation**2)
-    mixed = correlation * scores(ranks) + rest * scores(strata(rng, count))
+    mixed = 0.9 * scores(ranks) + math.sqrt(1 - 0.9**2) * scores(strata(rng, count))
     out = np.empty(count)
     out[np.argsort(mixed, kind="stable")] = (np.arange(count) + 0.5) / count
     return out

@@ -34,7 +34,7 @@ from railyard.jobs.model import Job, run_task
 from railyard.jobs.taskio import Buffer, FileReader, TaskResult, check_counters
 from railyard.netemu.client import NetworkClient
 from railyard.nodemanager.attempt.fetches import Fetches
-from railyard.nodemanager.attempt.programs import Localizer, ProgramRunner, localized_folders
+from railyard.nodemanager.attempt.programs import WORK, Localizer, ProgramRunner, localized_folders
 from railyard.nodemanager.attempt.umbilical import ENDING_S, ComputeClock, Umbilical, paced_s
 from railyard.nodemanager.limits import (
     in_words,
@@ -249,7 +249,8 @@ class _Attempt:
         )
         given = {"HADOOP_CONF_DIR": str(folder.client_files)}  # so that they may call hadoop fs
         report = self._umbilical.report
-        return ProgramRunner(order.attempt, folder.attempt(order.attempt), given, files, report)
+        work = folder.attempt(order.attempt) / WORK
+        return ProgramRunner(order.attempt, work, given, files, report)
 
     def open(self, path: str) -> FileReader:
         return self._ahead.pop(path, None) or self._block_file(path)
@@ -311,10 +312,8 @@ class _Attempt:
         return max(owed_s, elapsed_s)
 
     # Links, made when they are needed ----------------------------------------------------------
-    @cached_property
-    def _dfs(self) -> DfsClient:
-        return self._new_client()
-
     def _new_client(self) -> DfsClient:
         network = NetworkClient(self._transport, self._topology)
         return DfsClient(self._transport, self._topology, self._order.node, network)
+
+    _dfs = cached_property(_new_client)

@@ -161,14 +161,11 @@ class ProgramRunner:
     """A ``jobs.taskio.Programs``."""
 
     attempt: AttemptId
-    _attempt_folder: Path
+    _folder: Path  #: in which they run; it is made
     _environment: Mapping[str, str]
     _localizer: Localizer
     _report: Callable[[], None]  #: shows now and then that the attempt is alive
     _prepared: bool = False
-
-    def __post_init__(self) -> None:
-        self._folder = self._attempt_folder / WORK
 
     def run(
         self, program: Program, data: Iterable[Buffer], on_line: Callable[[bytes], bool]
@@ -236,11 +233,9 @@ class ProgramRunner:
 
 
 def _head_of(file: Path) -> bytes:
-    try:
-        with open(file, "rb") as opened:
-            return opened.read(PROGRAM_HEAD_BYTES)
-    except OSError:
-        return b"\0"
+    with suppress(OSError), open(file, "rb") as opened:
+        return opened.read(PROGRAM_HEAD_BYTES)
+    return b"\0"
 
 
 @dataclass(eq=False)

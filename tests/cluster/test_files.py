@@ -12,7 +12,7 @@ import pytest
 
 from railyard.cluster import runfolder
 from railyard.cluster.errors import UsageError
-from railyard.cluster.inputfile import Rate, build, load_toml, read_file, read_json, read_text_file
+from railyard.cluster.inputfile import Rate, build, read_file, read_json, read_text_file, read_toml
 from railyard.cluster.runfolder import RunFolder
 
 
@@ -79,7 +79,7 @@ def test_a_file_of_toml_that_nothing_can_bear(tmp_path, text, why):
     path = tmp_path / "it.toml"
     path.write_text(text)
     with pytest.raises(UsageError, match=why) as error:
-        load_toml(path, Anything)
+        build(read_toml(path), Anything, str(path))
     assert str(error.value).startswith(f"{path}: ")
     assert len(str(error.value)) < len(str(path)) + 200
 

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from railyard.cluster.ids import NodeId, node_id, rack_id, rack_of
 from railyard.dfs.messages import PlacementHint
-from railyard.dfs.placement import Draws, Loads, RackAware, distance, nearest, nearest_first
+from railyard.dfs.placement import (
+    Loads,
+    RackAware,
+    distance,
+    draws_of,
+    nearest,
+    nearest_first,
+    one_of,
+)
 
 BLOCK = ("/file", 0)
 
@@ -107,10 +115,10 @@ def test_of_equal_nodes_each_is_taken_as_often_as_the_others():
 
 
 def test_draws_are_even_over_long_sequences_and_over_keys():
-    one = Draws("a key")
-    assert is_uniform(Counter(one.one_of(range(7)) for _ in range(7000)), range(7))
-    assert is_uniform(Counter(Draws("key", n).one_of(range(7)) for n in range(7000)), range(7))
-    pairs = Counter(itertools.pairwise(one.one_of(range(5)) for _ in range(5000)))
+    one = draws_of("a key")
+    assert is_uniform(Counter(one_of(one, range(7)) for _ in range(7000)), range(7))
+    assert is_uniform(Counter(one_of(draws_of("key", n), range(7)) for n in range(7000)), range(7))
+    pairs = Counter(itertools.pairwise(one_of(one, range(5)) for _ in range(5000)))
     assert is_uniform(pairs, itertools.product(range(5), repeat=2))
 
 

@@ -239,7 +239,7 @@ def test_strata_hit_the_percentiles():
     ranks = strata(rng, 200)
     values = by_percentiles(ranks, 180, 2060)
     assert np.percentile(values, [50, 95]) == pytest.approx([180, 2060], rel=0.05)
-    others = correlated_ranks(rng, ranks, 0.9)
+    others = correlated_ranks(rng, ranks)
     assert np.percentile(others, [50, 95]) == pytest.approx([0.5, 0.95], abs=0.01)
     assert np.corrcoef(ranks, others)[0, 1] > 0.8
 

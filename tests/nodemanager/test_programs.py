@@ -16,7 +16,7 @@ from railyard.cluster.topologyfile import Compute, Links, RackShape
 from railyard.jobs.operators import checked_pairs
 from railyard.jobs.taskio import BadInput, JobError, Program, ProgramFile
 from railyard.nodemanager.attempt.main import BlockFile
-from railyard.nodemanager.attempt.programs import Localizer, ProgramRunner
+from railyard.nodemanager.attempt.programs import WORK, Localizer, ProgramRunner
 from railyard.nodemanager.attempt.umbilical import ComputeClock, paced_s
 from railyard.nodemanager.limits import reason_of, tail_of, user_traceback
 
@@ -202,7 +202,7 @@ def runner(tmp_path, store):
 
 def new_runner(tmp_path, store, name):
     localizer = Localizer(tmp_path / "localized", lambda: store, lambda _: None)
-    return ProgramRunner(AttemptId("j1.m0.0"), tmp_path / name, {}, localizer, lambda: None)
+    return ProgramRunner(AttemptId("j1.m0.0"), tmp_path / name / WORK, {}, localizer, lambda: None)
 
 
 def run(runner, *words, data=(), on_line=lambda line: False, **options):

@@ -39,7 +39,7 @@ import numpy as np
 
 from railyard.cluster.errors import UsageError, require
 from railyard.cluster.ids import RackId, rack_id
-from railyard.cluster.inputfile import load_toml
+from railyard.cluster.inputfile import build, read_toml
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.resourcemanager.schedulers.corral.latency import (
     JobProfile,
@@ -450,7 +450,7 @@ _IN_ORDER = ("name", "priority", "arrive_s", "start_s", "planned_s", "latency_s"
 
 def load_plan(path: Path) -> Plan:
     """Read a plan; raises ``UsageError``, one line, if it is wrong."""
-    return load_toml(path, Plan)
+    return build(read_toml(path), Plan, str(path))
 
 
 def save_plan(plan: Plan, path: Path) -> None:
