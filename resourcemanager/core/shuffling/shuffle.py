@@ -175,10 +175,6 @@ class Shuffle:
             if shuffle is not None:
                 shuffle.be_careful()
 
-    def place_lost(self, stage: Stage, node: Node) -> None:
-        """Whatever the readers of a stage have not fetched from a node is lost."""
-        self.stages[stage.id].forget_place(node.id)
-
     # Ends of fetches -----------------------------------------------------------------------------
     def finished(self, event: FlowFinished) -> None:
         if (fetch := self._found(event.flow)) is not None:
