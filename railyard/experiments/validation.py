@@ -311,7 +311,12 @@ def page(folder: Path) -> str:
     text += ["", "## Made by", ""]
     text += [f"{number}. `{command}`, {code}" for (command, code), number in numbers.items()]
     text += ["", "Not run by `railyard reproduce`:", ""]
-    text += [*_table("paper", "", "published", "instead"), *_elsewhere()]
+    text += _table("paper", "", "published", "instead")
+    text += [
+        f"| {name} | {each.what} | {each.published} | {each.by} |"
+        for name in PAPERS
+        for each in paper_named(name).elsewhere
+    ]
     return "\n".join(text) + "\n"
 
 
@@ -334,12 +339,6 @@ def _directions(found: Iterable[Row]) -> Iterator[str]:
 def _count_row(name: str, counts: Counter[str]) -> str:
     cells = [name, counts.total(), *(counts[each] for each in VERDICTS)]
     return f"| {' | '.join(map(str, cells))} |"
-
-
-def _elsewhere() -> Iterator[str]:
-    for name in PAPERS:
-        for each in paper_named(name).elsewhere:
-            yield f"| {name} | {each.what} | {each.published} | {each.by} |"
 
 
 def _table(*heads: str) -> list[str]:
