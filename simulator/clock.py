@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.netemu.model.arrays import Numbers, instant_s
 from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.core.shuffling.fetches import Arriving, FetchesEnded
+from railyard.resourcemanager.core.shuffling.fetches import FetchesEnded
 from railyard.resourcemanager.driving.coredriver import CoreDriver, Log
 from railyard.resourcemanager.interface.commands import SetTimer
 from railyard.resourcemanager.interface.events import TimerFired
@@ -213,10 +213,6 @@ class VirtualDriver(CoreDriver):
         self._timers: dict[str, float] = {}
         self.timers_fired = 0  #: how many so far
 
-    def measure_with(self, stopwatch: Callable[[], float]) -> None:
-        """Measure the time spent on decisions from now on; ``stopwatch`` returns seconds."""
-        self._stopwatch = stopwatch
-
     @property
     def now_s(self) -> float:
         return self._heap.now_s
@@ -240,9 +236,6 @@ class VirtualDriver(CoreDriver):
 
 class BatchDriver(VirtualDriver):
     """The same, where many fetches start and end together.  There is no log of single ones."""
-
-    def arriving(self, fetches: Numbers) -> Iterator[Arriving]:
-        return self.core.shuffle.arriving(fetches)
 
     def feed_fetches(self, fetches: Numbers) -> None:
         """Feed the ends of fetches, in this order.

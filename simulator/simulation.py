@@ -148,7 +148,7 @@ class Standstill:
         fabric = self._workers.network.fabric
         network, capacities = fabric.network, fabric.capacities_bytes_per_s()
         routes = [network.route(spec.src, spec.dst)]
-        if network.ports and routes[0].crosses_racks:
+        if network.ports and "cross_rack" in routes[0].counted_as:
             routes.append(network.circuit(spec.src, spec.dst))
         ways = {number for route in routes for number in route.links}
         return [name for name, n in network.number.items() if n in ways and not capacities[name]]
@@ -355,7 +355,7 @@ class Simulation:
         driver.on(KillAttempt, workers.kill)
         if isinstance(workers, IdealWorkers):
             driver.on(StartFetches, workers.start_fetches)
-            driver.on(CancelFetch, workers.cancel_fetch)
+            driver.on(CancelFetch, self.network.cancel_fetch)
         elif isinstance(workers, NodeManagers):
             driver.on(StartFlow, workers.start_flow)
             driver.on_all(StartFlow, workers.start_flows)

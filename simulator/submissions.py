@@ -141,12 +141,11 @@ class Submissions:
         inputs = tuple([each for path in stage.files for each in self._inputs(path)])
         return StagePlan(name=stage.name, tasks=len(inputs), inputs=inputs, needed=stage.needed)
 
-    def _inputs(self, path: str) -> list[TaskInput]:
-        scale, inputs = self._topology.scale, []
+    def _inputs(self, path: str) -> Iterator[TaskInput]:
+        scale = self._topology.scale
         for stored_offset, size_bytes, nodes in self._located(path):
             split = Split(path=path, stored_offset=stored_offset, stored_length=size_bytes // scale)
-            inputs.append(TaskInput(splits=(split,), input_bytes=size_bytes, nodes=nodes))
-        return inputs
+            yield TaskInput(splits=(split,), input_bytes=size_bytes, nodes=nodes)
 
     def _located(self, path: str) -> Iterator[tuple[int, int, tuple[NodeId, ...]]]:
         """For each block of a file: its offset in stored bytes, its size, and its nodes."""

@@ -60,7 +60,7 @@ from railyard.cluster.messaging.wire import Event
 from railyard.dfs.placement import distance
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import FlowSpec
-from railyard.resourcemanager.core.shuffling.fetches import CancelFetch, StartFetches
+from railyard.resourcemanager.core.shuffling.fetches import StartFetches
 from railyard.simulator.behaviour import NO_DEVIATION, Behaviour, StageWork, draw_deviation
 from railyard.simulator.blockstore import BlockStore, FileWrite, Outages
 from railyard.simulator.clock import BatchDriver, EventHeap
@@ -515,9 +515,6 @@ class IdealWorkers(Workers):
             self.heap.after(0.0, self._fetched_here, here)
         self.network.carry_fetches(command)
 
-    def cancel_fetch(self, command: CancelFetch) -> None:
-        self.network.cancel_fetch(command)
-
     def _flows_ended(self, ends: Iterator[OnEnd | Numbers]) -> None:
         """Flows have sent all their bytes: each end is reported before the next is read."""
         for on_end in ends:
@@ -539,7 +536,7 @@ class IdealWorkers(Workers):
         running, now_s = self.running, self.heap.now_s
         complete: list[SimulatedAttempt] = []
         many = 0
-        for name, outputs, size_bytes, began_s in self._driver.arriving(fetches):
+        for name, outputs, size_bytes, began_s in self._driver.core.shuffle.arriving(fetches):
             many += 1
             reader = running.get(name)
             if reader is None or not outputs:

@@ -117,7 +117,7 @@ class Ledger:
                 self._unclaimed[ended.flow] = ended
             else:
                 self._out[sender.peer].finished.append(ended.flow)
-                self._note_lag(now_s - ended.finished_s)
+                self.lags[lateness_class(now_s - ended.finished_s)] += 1
 
     def open(
         self, spec: FlowSpec, sender: Peer | None, again: bool = False, sent_bytes: int = 0
@@ -325,7 +325,7 @@ class Ledger:
 
     def _tick(self, now_s: float) -> None:
         """Make the grants that are worth a message; check again when the fastest flow has one."""
-        self._note_lag(now_s - self._tick_s)
+        self.lags[lateness_class(now_s - self._tick_s)] += 1
         fastest_bytes_per_s = 0.0
         slow: list[tuple[float, FlowId, _Sender, int]] = []
         for flow, sender in self._senders.items():
@@ -365,6 +365,3 @@ class Ledger:
         self.cancelled += 1
         self._remove_sender(flow)
         self._check_idle_soon(self.fabric.now_s)
-
-    def _note_lag(self, lag_s: float) -> None:
-        self.lags[lateness_class(lag_s)] += 1

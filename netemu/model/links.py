@@ -51,10 +51,6 @@ class Route(msgspec.Struct, frozen=True, eq=False, gc=False):
     def links(self) -> tuple[int, ...]:
         return tuple(unpack(self.path))
 
-    @property
-    def crosses_racks(self) -> bool:
-        return len(self.counted_as) > 1
-
 
 def sum_by_link(paths: Numbers, values: Floats, links: int) -> Floats:
     """Sums of the rows' values, by the links that the rows cross."""

@@ -145,7 +145,11 @@ class Network:
             names = [f"{name}.tor", f"agg{rack // self._racks_per_aggregation}", "root"]
             return Route(self._numbers(*(names[::-1] if is_down else names)), _CLIENT)
         if self._tree is not None:
-            names = list(self._names_between(near, far))
+            names = [f"{self._racks[near]}.tor"]
+            if near != far:
+                first, last = (rack // self._racks_per_aggregation for rack in (near, far))
+                names += [f"agg{first}"] if first == last else [f"agg{first}", "root", f"agg{last}"]
+                names.append(f"{self._racks[far]}.tor")
         else:
             names = [] if near == far else [f"{self._racks[near]}.up", f"{self._racks[far]}.down"]
         return Route(self._numbers(*names), _RACK if near == far else self._core)
@@ -155,13 +159,6 @@ class Network:
             raise ValueError(f"racks {near} to {far}: need two racks with optical ports")
         ports = self._numbers(f"{self._racks[near]}.ocs.up", f"{self._racks[far]}.ocs.down")
         return Route(ports, _BY_CIRCUIT)
-
-    def _names_between(self, near: int, far: int) -> Iterator[str]:
-        yield f"{self._racks[near]}.tor"
-        if near != far:
-            first, last = near // self._racks_per_aggregation, far // self._racks_per_aggregation
-            yield from [f"agg{first}"] if first == last else [f"agg{first}", "root", f"agg{last}"]
-            yield f"{self._racks[far]}.tor"
 
     def _numbers(self, *names: str) -> Path:
         return pack(self.number[name] for name in names)

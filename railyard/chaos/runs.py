@@ -12,7 +12,7 @@ import statistics
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -365,23 +365,21 @@ def recoveries(faults: Iterable[Recovered]) -> dict[str, dict[str, Any]]:
     }
 
 
-def summary_lines(report: Report) -> list[str]:
+def summary_lines(report: Report) -> Iterator[str]:
     """Whether jobs and files are as they are without faults."""
-    lines = []
     for kind in dict.fromkeys(kind.name for kind, _ in report.runs):
         runs = [(each, run) for each, run in report.runs if each.name == kind]
         took_s = statistics.median(run.took_s for _, run in runs)
         without_s = runs[0][0].without.took_s
         beside = f"{format_duration(took_s)} beside {format_duration(without_s)} without faults"
-        lines.append(f"{kind}: {format_count(len(runs), 'run')}, {beside} (median)")
+        yield f"{kind}: {format_count(len(runs), 'run')}, {beside} (median)"
     count = format_count(report.acknowledged, "file")
-    lines.append(f"{count} stored meanwhile, {len(report.lost)} lost")
-    lines += [f"failed: {failure}" for failure in report.failures]
-    lines += [f"not recovered: {line_of(one).strip()}" for one in report.unrecovered]
-    lines += [f"differs: {name}" for name in report.differing]
+    yield f"{count} stored meanwhile, {len(report.lost)} lost"
+    yield from (f"failed: {failure}" for failure in report.failures)
+    yield from (f"not recovered: {line_of(one).strip()}" for one in report.unrecovered)
+    yield from (f"differs: {name}" for name in report.differing)
     if not report.differing and not report.failures:
-        lines.append("outputs: byte for byte those of the run without faults, on the same cluster")
-    return lines
+        yield "outputs: byte for byte those of the run without faults, on the same cluster"
 
 
 def as_json(report: Report) -> dict[str, Any]:

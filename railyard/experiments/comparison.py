@@ -10,7 +10,6 @@ which maps are local, and depends on which generating task ran where.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import tempfile
 from collections.abc import Sequence
@@ -72,7 +71,7 @@ def placed_as_in(workload: Workload, events: Path) -> Workload:
         if isinstance(job := noted.event, JobSubmitted)
     }
     jobs = tuple(_placed(job, runs.get(job.name, [])) for job in workload.jobs)
-    return dataclasses.replace(workload, jobs=jobs)
+    return replace(workload, jobs=jobs)
 
 
 def last_node(workload: Workload, events: Path) -> NodeId | None:

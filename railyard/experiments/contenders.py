@@ -176,17 +176,17 @@ class Row:
 
     def values(self, metric: Metric) -> list[float]:
         """The metric's values by seed; none if some run has it not."""
-        return _known([metric.of(run) for run in self.runs])
+        return all_known([metric.of(run) for run in self.runs])
 
     def twin(self, metric: Metric) -> float | None:
         """Mean over seeds of the emulated runs' first twins; None if not known."""
-        values = _known([metric.of(twins.first) for twins in self.twins])
+        values = all_known([metric.of(twins.first) for twins in self.twins])
         return fmean(values) if values else None
 
     def by_chance(self, metric: Metric) -> list[float]:
         """Means over seeds that were as likely, of the other twins; none if not known."""
         draws = zip(*(twins.others for twins in self.twins), strict=True)
-        found = [_known([metric.of(run) for run in draw]) for draw in draws]
+        found = [all_known([metric.of(run) for run in draw]) for draw in draws]
         return [fmean(values) for values in found if values]
 
     def chance_range(self, metric: Metric) -> tuple[float, float] | None:
@@ -297,11 +297,11 @@ def own_figures(rows: Sequence[Row]) -> list[OwnFigure]:
 
 
 def _cell(metric: Metric, runs: Sequence[Summary]) -> Estimate | None:
-    values = _known([metric.of(run) for run in runs])
+    values = all_known([metric.of(run) for run in runs])
     return estimate(values) if values else None
 
 
-def _known(values: Sequence[float | None]) -> list[float]:
+def all_known(values: Sequence[float | None]) -> list[float]:
     """The values; none if one is not known."""
     known = [value for value in values if value is not None]
     return known if len(known) == len(values) else []

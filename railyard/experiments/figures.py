@@ -18,7 +18,7 @@ from railyard.cluster.errors import require
 from railyard.cluster.topology import Topology, load_topology
 from railyard.cluster.units import NO_UNIT, Unit, format_ratio
 from railyard.jobs.workloads.statistics import percentile
-from railyard.runs.config import Pair, coarse_network, grain_of, pair_of, typed_pair
+from railyard.runs.config import Pair, coarse_network, grain_of, pairs_of, typed_pair
 from railyard.runs.figures import NUMBER, SIZE, TIME, Kind, Summary
 from railyard.simulator.behaviour import Behaviour
 from railyard.terminal.options import TextPairs
@@ -361,7 +361,7 @@ class Setup:
 def _pair(contender: str, flow_scheduler: str | None) -> Pair:
     """A contender's pair; cached, as whoever looks names up looks for plugins."""
     scheduler, own = typed_pair(contender)
-    return pair_of(scheduler, own or flow_scheduler)
+    return pairs_of([scheduler], [name for name in (own or flow_scheduler,) if name])[0]
 
 
 @dataclass(frozen=True)

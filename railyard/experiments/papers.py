@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -73,18 +73,16 @@ class Sites(_Table, frozen=True):
         racks, exponent = topology_named(topology).rack_list(), self.links_zipf.format_map(values)
         if self.links_apart.format_map(values):
             dealt = random.Random("links apart").sample(racks, len(racks))
-            return {
-                f"rack.{rack.id}.{way}": f"{getattr(other, f'{way}_bytes_per_s'):.0f}B/s"
-                for rack, other in zip(racks, dealt, strict=True)
-                for way in ("uplink", "downlink")
-            }
-        if not exponent:
+            rates = [(other.uplink_bytes_per_s, other.downlink_bytes_per_s) for other in dealt]
+        elif exponent:
+            total = sum(rack.uplink_bytes_per_s for rack in racks)
+            rates = [(share * total,) * 2 for share in _zipf(float(exponent), len(racks))]
+        else:
             return {}
-        total = sum(rack.uplink_bytes_per_s for rack in racks)
         return {
-            f"rack.{rack.id}.{way}": f"{share * total:.0f}B/s"
-            for rack, share in zip(racks, _zipf(float(exponent), len(racks)), strict=True)
-            for way in ("uplink", "downlink")
+            f"rack.{rack.id}.{way}": f"{rate:.0f}B/s"
+            for rack, both in zip(racks, rates, strict=True)
+            for way, rate in zip(("uplink", "downlink"), both, strict=True)
         }
 
 
@@ -199,12 +197,9 @@ class Rows(_Table, frozen=True):
         parts = key.case.split(", ")
         return key.figure in self.other_figures or any(each in parts for each in self.other_cases)
 
-    def why(self, key: Key) -> str:
-        """Why ours is another; "" if nobody knows."""
-        return next((self.reasons[some.why] for some in self.differ if some.has(key)), "")
-
-    def constructed_by(self, key: Key) -> str:
-        return next((self.reasons[some.why] for some in self.constructed if some.has(key)), "")
+    def why(self, rows: Sequence[Some], key: Key) -> str:
+        """The reason of those among which it is; "" if it is among none."""
+        return next((self.reasons[some.why] for some in rows if some.has(key)), "")
 
 
 class Elsewhere(_Table, frozen=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -19,7 +19,7 @@ import click
 from railyard.cluster.errors import RailyardError
 from railyard.cluster.topology import load_topology
 from railyard.cluster.units import Unit, format_count, format_number
-from railyard.experiments.contenders import Estimate, estimate, finite
+from railyard.experiments.contenders import Estimate, all_known, estimate, finite
 from railyard.experiments.figures import (
     ALONE_S,
     Figure,
@@ -196,11 +196,11 @@ def _value(line: Line, found: Mapping[Setup, Sequence[Summary]]) -> Value:
     based = None if line.base is None else _with_alone(line.base, line, found)
     base: Sequence[Summary | None] = based or [None] * len(own)
     numbers = [line.measure.of(mine, other) for mine, other in zip(own, base, strict=True)]
-    known = [number for number in numbers if number is not None]
+    known = all_known(numbers)
     return Value(
         line=line,
         by_seed=numbers,
-        ours=estimate(known) if known and len(known) == len(numbers) else None,
+        ours=estimate(known) if known else None,
         own=_mean(line.measure.quantity, own),
         base=None if based is None else _mean(line.measure.quantity, based),
     )
@@ -217,8 +217,8 @@ def _with_alone(
 
 
 def _mean(quantity: Quantity, runs: Sequence[Summary]) -> float | None:
-    known = [value for value in map(quantity, runs) if value is not None]
-    return fmean(known) if known and len(known) == len(runs) else None
+    values = all_known([quantity(run) for run in runs])
+    return fmean(values) if values else None
 
 
 # Tables ------------------------------------------------------------------------------------------
@@ -254,25 +254,21 @@ def _columns(measure: Measure) -> list[Column]:
     ]
 
 
-def _rows(values: Sequence[Value]) -> list[list[Cell]]:
-    rows: list[list[Cell]] = []
+def _rows(values: Sequence[Value]) -> Iterator[list[Cell]]:
     before = None
     for value in values:
         line, ours = value.line, value.ours
-        rows.append(
-            [
-                line.case if line.case != before else "",
-                line.subject,
-                "-" if ours is None else mean_words(ours.mean, ours.half_width),
-                "" if line.published is None else published_words(line.published, "").strip(),
-                f"{value.off_by:+.1f}" if value.off_by else "",
-                value.base,
-                value.own,
-                line.own.coarse or "exact",
-            ]
-        )
+        yield [
+            line.case if line.case != before else "",
+            line.subject,
+            "-" if ours is None else mean_words(ours.mean, ours.half_width),
+            "" if line.published is None else published_words(line.published, "").strip(),
+            f"{value.off_by:+.1f}" if value.off_by else "",
+            value.base,
+            value.own,
+            line.own.coarse or "exact",
+        ]
         before = line.case
-    return rows
 
 
 def mean_words(mean: float, spread: float | None) -> str:

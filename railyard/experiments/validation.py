@@ -56,10 +56,6 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """That of a number in ``by_seed``."""
         return int(self.seeds.partition("-")[0]) + at
 
-    @property
-    def is_quick(self) -> bool:
-        return "--quick" in self.command.split()
-
 
 #: The records of a paper.
 Records = Mapping[Key, Recorded]
@@ -204,24 +200,22 @@ def rows(name: str, records: Records) -> Iterator[Row]:
             once[same] = key
     for key in once.values():
         own = records.get(key)
-        first, second = (quick, whole) if own is not None and own.is_quick else (whole, quick)
+        is_quick = own is not None and "--quick" in own.command.split()
+        first, second = (quick, whole) if is_quick else (whole, quick)
         line, figure = (second | first)[key]
         assert line.published is not None
+        pairs = [setup.pair for setup in (line.own, line.base) if setup is not None]
         yield Row(
             key=key,
             line=line,
             published=line.published,
             figure=figure,
-            why=paper.rows.why(key),
+            why=paper.rows.why(paper.rows.differ, key),
             is_other=paper.rows.is_other(key),
-            constructed=paper.rows.constructed_by(key),
-            is_second_hand=not _schedulers(line).isdisjoint(paper.rows.second_hand),
+            constructed=paper.rows.why(paper.rows.constructed, key),
+            is_second_hand=any(pair.scheduler in paper.rows.second_hand for pair in pairs),
             recorded=own,
         )
-
-
-def _schedulers(line: Line) -> set[str]:
-    return {setup.pair.scheduler for setup in (line.own, line.base) if setup is not None}
 
 
 # Do records come out again? -----------------------------------------------------------------------
@@ -292,7 +286,10 @@ def page(folder: Path) -> str:
     known = [row.recorded for found in every.values() for row in found if row.recorded]
     made = dict.fromkeys((each.command, each.code) for each in known)
     numbers = {each: number for number, each in enumerate(made, 1)}
-    counts = {name: Counter(_counted(found)) for name, found in every.items()}
+    counts = {
+        name: Counter(row.verdict for row in found if not row.is_other)
+        for name, found in every.items()
+    }
     first = [
         *(_table("paper", "rows", *VERDICTS)),
         *(_count_row(name, counts[name]) for name in PAPERS),
@@ -313,12 +310,13 @@ def page(folder: Path) -> str:
     text += ["", "## Made by", ""]
     text += [f"{number}. `{command}`, {code}" for (command, code), number in numbers.items()]
     text += ["", "Not run by `railyard reproduce`:", ""]
-    text += [*_table("paper", "", "published", "instead"), *_elsewhere()]
+    text += _table("paper", "", "published", "instead")
+    text += [
+        f"| {name} | {each.what} | {each.published} | {each.by} |"
+        for name in PAPERS
+        for each in paper_named(name).elsewhere
+    ]
     return "\n".join(text) + "\n"
-
-
-def _counted(found: Iterable[Row]) -> list[str]:
-    return [row.verdict for row in found if not row.is_other]
 
 
 def _list(heading: str, items: Sequence[str]) -> list[str]:
@@ -340,12 +338,6 @@ def _directions(found: Iterable[Row]) -> Iterator[str]:
 def _count_row(name: str, counts: Counter[str]) -> str:
     cells = [name, counts.total(), *(counts[each] for each in VERDICTS)]
     return f"| {' | '.join(map(str, cells))} |"
-
-
-def _elsewhere() -> Iterator[str]:
-    for name in PAPERS:
-        for each in paper_named(name).elsewhere:
-            yield f"| {name} | {each.what} | {each.published} | {each.by} |"
 
 
 def _table(*heads: str) -> list[str]:

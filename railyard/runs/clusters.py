@@ -264,9 +264,6 @@ class Session:
         """The daemons that died during this session: role, name, pid, how, next."""
         return self.folder.deaths()[self._deaths_before :]
 
-    def close(self) -> None:
-        self.transport.close()
-
     def explain(self, lost: PeerLost) -> Exception:
         """Why a connection was lost: the death of a daemon, if there was one."""
         deadline_s = time.monotonic() + _DEATH_NOTICE_S
@@ -310,7 +307,7 @@ def connected(folder: RunFolder, config: ClusterConfig) -> Iterator[Session]:
     except PeerLost as lost:
         raise session.explain(lost) from lost
     finally:
-        session.close()
+        session.transport.close()
 
 
 @contextmanager

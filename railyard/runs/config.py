@@ -24,6 +24,7 @@ from railyard.cluster.units import format_count
 from railyard.netemu.schedulers import flow_scheduler, flow_schedulers
 from railyard.netemu.schedulers.base import Serves
 from railyard.resourcemanager.core.cluster import ClusterState
+from railyard.resourcemanager.interface.policies import FlowPolicy
 from railyard.resourcemanager.interface.recipe import Option, Recipe, option_names
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
 from railyard.terminal.notices import notice
@@ -45,19 +46,11 @@ class Pair(NamedTuple):
         return f"{self.scheduler} + {self.flow_scheduler}"
 
 
-def pair_of(text: str, flows: str | None = None) -> Pair:
-    """The pair of a scheduler, and its flow scheduler or ``flows`` or its recipe's own.
-
-    Raises ``UsageError`` for names that do not exist, and if two flow schedulers are given.
-    """
-    [pair] = pairs_of([text], [] if flows is None else [flows])
-    return pair
-
-
 def pairs_of(texts: Iterable[str], flows: Sequence[str] = ()) -> list[Pair]:
     """Each scheduler with its flow scheduler, or with each of ``flows``, or with its recipe's own.
 
-    Raises ``UsageError`` as ``pair_of`` does, and for a pair that is given twice.
+    Raises ``UsageError`` for names that do not exist, for a scheduler with two flow schedulers, and
+    for a pair that is given twice.
     """
     typed = [typed_pair(text) for text in texts]
     if flows and typed and all(own is not None for _, own in typed):
@@ -203,7 +196,8 @@ def warn_of_idle_priorities(pairs: Iterable[Pair]) -> None:
     kinds = flow_schedulers()
     for pair in pairs:
         knows = [name for name, kind in kinds.items() if kind.serves is Serves.PRIORITIES]
-        if recipe_named(pair.scheduler).has_priorities and pair.flow_scheduler not in knows:
+        has_priorities = recipe_named(pair.scheduler).flows.priority is not FlowPolicy.priority
+        if has_priorities and pair.flow_scheduler not in knows:
             right = f"they count for nothing; --flow-scheduler {knows[0]} serves by them"
             notice(f"{pair}: flows have priorities, {pair.flow_scheduler} none: {right}")
 

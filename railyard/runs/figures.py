@@ -175,3 +175,15 @@ def require_trusted(summaries: Iterable[Mapping[str, Any]]) -> None:
         )
         runs = format_count(len(bad), "run")
         raise TooBusy(f"--strict: this machine was too busy to trust the times of {runs} ({which})")
+
+
+def require_figures(summaries: Iterable[Summary]) -> None:
+    """Raise ``InvalidDecision`` if a policy broke when it was asked for its figures.
+
+    Call it last: the results are right without figures.
+    """
+    from railyard.resourcemanager.interface.decisions import InvalidDecision
+
+    for summary in summaries:
+        if "figures_error" in summary:
+            raise InvalidDecision(summary["figures_error"])

@@ -115,7 +115,7 @@ def simulate(
         simulation = Simulation(
             run.config, run.workload, behaviour, faults, log, compiled_from=run.compiled_from
         )
-        simulation.driver.measure_with(time.perf_counter)
+        simulation.driver.stopwatch = time.perf_counter
         network = None if log is None else VirtualWatch(simulation)
         with shown(simulation) as watch, few_collections():
             calls = [] if watch is None else [watch]
@@ -186,8 +186,7 @@ def _workload(request: RunRequest, topology: Topology) -> Workload:
     return measured_jobs(request.words, defaults, topology, request.first_seed)
 
 
-@contextmanager
-def _shown(run: Simulation) -> Iterator[Watch]:
+def _shown(run: Simulation) -> AbstractContextManager[Watch]:
     """Show progress on the terminal while the block runs."""
     total = len(run.workload.jobs)
 
@@ -197,8 +196,7 @@ def _shown(run: Simulation) -> Iterator[Watch]:
         at = format_duration(run.heap.now_s)
         return State(done, total, f"{done}/{total} jobs  {held}/{slots} slots  at {at}")
 
-    with watching(state) as watch:
-        yield watch
+    return watching(state)
 
 
 # Many runs ----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,6 @@ from railyard.cluster.units import (
 )
 from railyard.jobs.plan import Verdict
 from railyard.resourcemanager.core.records import TaskFailure
-from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.resourcemanager.process.messages import GetReport, JobEnded, Report
 from railyard.runs.clusters import Session
 from railyard.runs.figures import (
@@ -120,16 +119,13 @@ def failure_report(name: str, end: JobEnded) -> str:
     return "\n".join(lines)
 
 
-def _describe(failure: TaskFailure) -> list[str]:
-    lines = [
-        f"  task {failure.task}, attempt {failure.attempt} on {failure.node}: "
-        f"{printable(failure.reason)}"
-    ]
+def _describe(failure: TaskFailure) -> Iterator[str]:
+    where = f"attempt {failure.attempt} on {failure.node}"
+    yield f"  task {failure.task}, {where}: {printable(failure.reason)}"
     written = failure.stderr.strip("\n").split("\n")
     if written != [""]:
-        lines.append("  its standard error ends with:")
-        lines += [f"    {printable(line, _LETTERS_MAX)}" for line in written[-_STDERR_LINES:]]
-    return lines
+        yield "  its standard error ends with:"
+        yield from (f"    {printable(line, _LETTERS_MAX)}" for line in written[-_STDERR_LINES:])
 
 
 # The machine --------------------------------------------------------------------------------------
@@ -300,49 +296,36 @@ def _verdict(result: Result) -> Text:
     return cell(f"WRONG: {result.verdict.detail}", "red")
 
 
-def usage_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+def usage_rows(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Bytes that were moved, and the share of slots x time that was held, and computed in."""
-    moved = moved_words(summary["bytes"])
+    yield "moved", moved_words(summary["bytes"])
     used, computing = summary["slot_utilization"], summary["compute_utilization"]
-    rows = [("moved", moved), ("slots", _used(used) + f", {format_share(computing)} computing")]
+    yield "slots", f"{_used(used)}, {format_share(computing)} computing"
     if layers := summary.get("layer_utilization"):
-        rows.append(("switches", ", ".join(f"{layer} {_used(n)}" for layer, n in layers.items())))
-    return rows
+        yield "switches", ", ".join(f"{layer} {_used(n)}" for layer, n in layers.items())
 
 
 def _used(share: float) -> str:
     return f"{format_share(share)} used"
 
 
-def figure_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+def figure_rows(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The policies' own figures, a row each."""
-    rows = []
     for policy, of in summary.get("figures", {}).items():
         words = (f"{figure_words(name)} {figure_unit(name, n).show(n)}" for name, n in of.items())
-        rows.append(("figures", f"{policy}: {', '.join(words)}"))
-    return rows
+        yield "figures", f"{policy}: {', '.join(words)}"
 
 
-def require_figures(summaries: Iterable[dict[str, Any]]) -> None:
-    """Raise ``InvalidDecision`` if a policy broke when it was asked for its figures.
-
-    Call it last: the results are right without figures.
-    """
-    for summary in summaries:
-        if "figures_error" in summary:
-            raise InvalidDecision(summary["figures_error"])
-
-
-def _common_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    map_input = ("map input", _shares(summary["locality"]))
-    rows = [map_input, *usage_rows(summary), *figure_rows(summary)]
+def _common_rows(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "map input", _shares(summary["locality"])
+    yield from usage_rows(summary)
+    yield from figure_rows(summary)
     if summary["deaths"]:
-        rows.append(("died", _died(summary["deaths"])))
+        yield "died", _died(summary["deaths"])
     if "fidelity" in summary:
-        rows.append(("machine", _machine(summary["machine"], summary["fidelity"])))
+        yield "machine", _machine(summary["machine"], summary["fidelity"])
         busy = "" if is_trusted(summary) else ": this machine is too busy to trust the times"
-        rows.append(("fidelity", fidelity_words(summary["fidelity"]) + busy))
-    return rows
+        yield "fidelity", fidelity_words(summary["fidelity"]) + busy
 
 
 def _counters(jobs: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, NamedTuple
@@ -79,7 +79,7 @@ def wrapped(text: str, indent: int = 0) -> str:
 def show_table(
     console: Console,
     columns: Sequence[Column],
-    rows: Sequence[Sequence[Cell]],
+    rows: Iterable[Sequence[Cell]],
     *,
     title: str = "",
     elsewhere: str = "",
@@ -88,6 +88,7 @@ def show_table(
 
     ``elsewhere`` says what else shows columns that are left out, such as "--json".
     """
+    rows = list(rows)
     made = [_make(column, [row[at] for row in rows]) for at, column in enumerate(columns)]
     filled = [one for one in made if not one.cells or any(one.cells)]
     shown = _fitting(filled, console.width)

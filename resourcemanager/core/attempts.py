@@ -354,15 +354,14 @@ class Attempts:
 
     def _leave_others(self, stage: Stage) -> None:
         """As many tasks have been done as are needed: the others are not."""
+        enough = f"{stage.needed} of {stage.name} are enough"
         for other in stage.tasks:
             if not other.counted:
                 other.leave()
                 if other.reserved is not None:
-                    self._launches.withdraw(
-                        other.reserved, f"{stage.needed} of {stage.name} are enough"
-                    )
+                    self._launches.withdraw(other.reserved, enough)
                 for attempt in other.live:
-                    self.give_up(attempt, f"{stage.needed} of {stage.name} are enough")
+                    self.give_up(attempt, enough)
         self._state.review_wants(stage.job)
 
     def _record(self, attempt: Attempt, event: AttemptSucceeded) -> None:
@@ -392,7 +391,7 @@ class Attempts:
     def _lose_outputs_on(self, stage: Stage, node: Node) -> None:
         outputs = stage.outputs.pop(node.id, ())
         for reader_stage in stage.readers:
-            self._shuffle.place_lost(reader_stage, node)
+            self._shuffle.stages[reader_stage.id].forget_place(node.id)  # what they lack of it
         for output in outputs:
             if not output.output_lost:
                 self._lose_output(output)

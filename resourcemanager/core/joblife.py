@@ -5,7 +5,8 @@ Never here: tasks and attempts, but for killing what is left of them.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
+from sys import intern
 
 from railyard.cluster.errors import PeerError, require
 from railyard.cluster.ids import JobId
@@ -153,7 +154,8 @@ class JobLife:
         record.reason = reason
         record.maps_done = sum(stage.counted for stage in job.maps)
         record.reduces_done = sum(stage.counted for stage in job.reduces)
-        record.share_names()
+        # it is kept for long: counters' names are in memory once for all jobs
+        record.counters = Counter({intern(name): n for name, n in record.counters.items()})
         del state.jobs[job.id]
         self._shuffle.job_ended(job)
         state.policies.notify("job_ended", job)

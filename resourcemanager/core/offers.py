@@ -56,8 +56,8 @@ class Offers:
         #: jobs that are ``starved``, and since when
         self._at_risk: dict[JobId, tuple[Job, float]] = {}
         self._wake_s: float | None = None  #: when a policy wants to be asked again, at the earliest
-        self._reconsider = state.policies.overriding("reconsider")
-        self._wakes = state.policies.overriding("wake_s")
+        self._reconsider = state.policies.hooks["reconsider"]
+        self._wakes = state.policies.hooks["wake_s"]
         asked: list[Any] = [*self._reconsider, *self._wakes]
         self._asked: list[Policy] = [each.__self__ for each in asked] + self._proposals.policies
         self._steady_until_s: float | None = None  #: None: not known

@@ -69,23 +69,19 @@ class Policies:
         self.flows: FlowPolicy = made[recipe.flows]
         self._cluster = cluster
         whole = [part for policy in made.values() for part in policy.with_parts()]
-        #: {method: those of policies and their parts that override it}
-        self._hooks: dict[str, tuple[Callable[..., Any], ...]] = dict.fromkeys(_HOOKS, ())
+        #: {hook: methods of those policies and their parts that override it}
+        self.hooks: dict[str, tuple[Callable[..., Any], ...]] = dict.fromkeys(_HOOKS, ())
         for part in whole:
             kind: Any = type(part)  # of which mypy does not see that it can be hashed
             for name in _overridden(kind):
-                self._hooks[name] += (getattr(part, name),)
+                self.hooks[name] += (getattr(part, name),)
 
     def notify(self, hook: str, *about: object) -> None:
-        for call in self._hooks[hook]:
+        for call in self.hooks[hook]:
             try:
                 call(*about)
             except Exception as error:
                 raise self.broken(call, about, error) from error
-
-    def overriding(self, hook: str) -> tuple[Callable[..., Any], ...]:
-        """The methods called ``hook`` of those policies that override it."""
-        return self._hooks[hook]
 
     def roles_of(self, policy: Policy) -> tuple[str, ...]:
         """The questions that a policy answers, by itself or as a part, such as ("tasks",)."""
@@ -177,7 +173,7 @@ def figures_of(policies: Policies) -> tuple[Figures, list[InvalidDecision]]:
     """
     found: Figures = {}
     broken: list[InvalidDecision] = []
-    for ask in policies.overriding("figures"):
+    for ask in policies.hooks["figures"]:
         policy = getattr(ask, "__self__", None)
         assert isinstance(policy, Policy), "a hook is a policy's method"
         who = f"{type(policy).__name__}.figures"

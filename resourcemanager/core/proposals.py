@@ -42,7 +42,7 @@ class Proposals:
         }
         #: those that may propose something
         self.policies: list[Policy] = [
-            cast("Any", each).__self__ for each in state.policies.overriding("propose")
+            cast("Any", each).__self__ for each in state.policies.hooks["propose"]
         ]
         self._with_roles = [(each, state.policies.roles_of(each)) for each in self.policies]
         #: whether any policy makes proposals, or may leave outputs to be taken

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from sys import intern
 
 import msgspec
 
@@ -90,10 +89,6 @@ class JobRecord(msgspec.Struct, kw_only=True):
     counters: Counter[str] = msgspec.field(default_factory=Counter)
     #: the jobs that it sums up, see ``one_after_another``; none = it is a job of one step
     steps: tuple[JobId, ...] = ()
-
-    def share_names(self) -> None:
-        """Have its counters' names in memory once for all jobs: it is kept for long."""
-        self.counters = Counter({intern(name): count for name, count in self.counters.items()})
 
     @property
     def jct_s(self) -> float | None:

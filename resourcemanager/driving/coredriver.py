@@ -39,7 +39,7 @@ class CoreDriver(ABC):
         self.deciding_s = 0.0  #: seconds spent in the core, if there is a stopwatch
         self.deciding_s_max = 0.0  #: of these, the most for one event
         self._log = log
-        self._stopwatch = stopwatch
+        self.stopwatch = stopwatch  #: returns seconds; measures what decisions take
         self._handlers: dict[type[Command], Callable[[Any], None]] = {}
         #: of classes that are carried out together where they follow one another
         self._handlers_of_all: dict[type[Command], Callable[[Sequence[Any]], None]] = {}
@@ -86,7 +86,7 @@ class CoreDriver(ABC):
     def _handle(self, event: Event) -> list[Command]:
         """Let the core handle an event now, and log it; returns its commands."""
         self.event_s = at_s = self.now_s
-        log, stopwatch = self._log, self._stopwatch
+        log, stopwatch = self._log, self.stopwatch
         begun_s = 0.0 if stopwatch is None else stopwatch()
         try:
             commands = self._ask(event, at_s)

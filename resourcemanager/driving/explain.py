@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -139,11 +139,11 @@ def explained_task(recorder: Recorder, task: TaskId, attempt: str | None = None)
             there = ", ".join(recorder.attempts.stories) or "none"
             raise UsageError(f"{attempt}: there is no such attempt; {task} has {there}")
     for story in stories:
-        story.idle = idle_times(story)
+        story.idle = list(idle_times(story))
     assert recorder.submitted is not None, f"{task} is of a job that was submitted"
     return TaskExplanation(
         **recorder.header(attempt or task),
-        unknown=_unknown_of(stories),
+        unknown=list(_unknown_of(stories)),
         job=recorder.job,
         job_name=recorder.submitted.name,
         stage=StageId(task.rstrip("0123456789")),
@@ -158,13 +158,11 @@ def explained_task(recorder: Recorder, task: TaskId, attempt: str | None = None)
     )
 
 
-def _unknown_of(stories: Sequence[AttemptStory]) -> list[str]:
-    unknown = []
+def _unknown_of(stories: Sequence[AttemptStory]) -> Iterator[str]:
     if any(len(story.replicas) > 1 for story in stories):
-        unknown.append(_REPLICA)
+        yield _REPLICA
     if any(story.chosen is None and story.slot_s is not None for story in stories):
-        unknown.append("which answer led to an attempt")
-    return unknown
+        yield "which answer led to an attempt"
 
 
 def explained_job(recorder: Recorder) -> JobExplanation:

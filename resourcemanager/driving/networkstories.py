@@ -5,7 +5,7 @@ Never here: rates, which no run records flow by flow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from railyard.cluster.config import ClusterConfig
@@ -126,18 +126,16 @@ def _unknown(config: ClusterConfig, circuits: Sequence[CircuitUse] | None) -> li
     return [_RATES, _NO_CIRCUITS if circuits is None else _CHOICE]
 
 
-def idle_times(story: AttemptStory) -> list[Idle]:
+def idle_times(story: AttemptStory) -> Iterator[Idle]:
     """When an attempt that reads stages fetched nothing before its last fetch began."""
-    found: list[Idle] = []
     until_s = story.at_s  #: up to which something was fetched, or nothing had to be
     for fetch in sorted(story.fetches, key=lambda each: each.started_s):
         if fetch.started_s > until_s:
             why = "the shuffle policy did not let it fetch, or a fetch was to be tried again"
             if fetch.last_output_s is not None and fetch.last_output_s > until_s:
                 why = f"nothing was ready before {fetch.last_output} ended on {fetch.src}"
-            found.append(Idle(until_s, fetch.started_s, why))
+            yield Idle(until_s, fetch.started_s, why)
         until_s = max(until_s, fetch.started_s, fetch.ended_s or 0.0)
-    return found
 
 
 def why_begun(fetch: Fetched, reader_s: float | None, before: Fetched | None) -> str:

@@ -77,9 +77,7 @@ def spread(values: Sequence[float]) -> Spread:
         return dict.fromkeys(("mean", "p50", "p95", "p99", "max"))
     return {
         "mean": sum(ordered) / len(ordered),
-        "p50": _percentile(ordered, 0.50),
-        "p95": _percentile(ordered, 0.95),
-        "p99": _percentile(ordered, 0.99),
+        **{f"p{percent}": _percentile(ordered, percent / 100) for percent in (50, 95, 99)},
         "max": ordered[-1],
     }
 

@@ -9,7 +9,6 @@ and an arrow from the map output's slice to the reader's.  Pure.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -193,14 +192,20 @@ def optical_rows(circuits: Sequence[CircuitUse], process: int) -> list[dict[str,
         for use in sorted(circuits, key=lambda use: (use.begin_s, use.src, use.dst))
         for port in (f"{use.src}.ocs.up", f"{use.dst}.ocs.down")
     ]
-    ports = sorted(lanes, key=_natural)
+    # outgoing ports come first, r2's before r10's
+    ports = sorted(lanes, key=lambda port: (port.endswith(".down"), int(port[1 : port.index(".")])))
     ends = [(port, lane) for port in ports for lane in range(len(lanes[port]))]
     number = {end: place for place, end in enumerate(ends)}
     rows = [row_name("thread_name", process, place, port) for (port, _), place in number.items()]
     if rows:
         rows.insert(0, row_name("process_name", process, 0, NAME))
     for port, lane, use in shown:
-        rows += _circuit_phases(use, {"pid": process, "tid": number[port, lane]})
+        where = {"pid": process, "tid": number[port, lane]}
+        about = {"coflow": use.coflow, "from": use.src, "to": use.dst}
+        for phase, begin_s, end_s in _dark_and_lit(use):
+            name = use.coflow if phase == "lit" else f"dark for {use.coflow}"
+            row = _slice(name, "circuit", begin_s, end_s - begin_s, where)
+            rows.append(row | {"args": {**about, "phase": phase}})
     return rows
 
 
@@ -213,25 +218,12 @@ def _take_lane(until_s: list[float], use: CircuitUse) -> int:
     return len(until_s) - 1
 
 
-def _circuit_phases(use: CircuitUse, where: dict[str, int]) -> Iterator[dict[str, Any]]:
-    ends = {"coflow": use.coflow, "from": use.src, "to": use.dst}
-    for phase, begin_s, end_s in _dark_and_lit(use):
-        name = use.coflow if phase == "lit" else f"dark for {use.coflow}"
-        row = _slice(name, "circuit", begin_s, end_s - begin_s, where)
-        yield row | {"args": {**ends, "phase": phase}}
-
-
 def _dark_and_lit(use: CircuitUse) -> Iterator[tuple[str, float, float]]:
     """The time in which it was dark, if it was, and that in which it carried, if it did."""
     lit_s = use.end_s if use.lit_s is None else use.lit_s
     for phase, begin_s, end_s in (("dark", use.begin_s, lit_s), ("lit", lit_s, use.end_s)):
         if end_s > begin_s:
             yield phase, begin_s, end_s
-
-
-def _natural(port: str) -> tuple[bool, int]:
-    """Outgoing ports come first, r2's before r10's."""
-    return port.endswith(".down"), int(re.findall(r"\d+", port)[0])
 
 
 def row_name(kind: str, process: int, lane: int, name: str) -> dict[str, Any]:

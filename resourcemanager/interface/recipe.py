@@ -77,11 +77,6 @@ class Recipe:
             for kind in self.classes
         )
 
-    @property
-    def has_priorities(self) -> bool:
-        """Whether its flows policy gives fetches priorities."""
-        return self.flows.priority is not FlowPolicy.priority
-
     @cached_property
     def classes(self) -> tuple[type[Policy], ...]:
         """The classes of its policies, each once."""

@@ -123,14 +123,10 @@ class CapacityOrder(OrderPolicy):
         self._queues[attempt.task.stage.job.queue].held -= 1
 
     def reconsider(self) -> Iterable[JobView]:
-        if not self._passed_over:
-            return ()
-        jobs: list[JobView] = []
         for queue in self._queues.values():
             if queue.name in self._passed_over and self._may_grow(queue):
                 del self._passed_over[queue.name]
-                jobs += [job for _, job in queue.wanting]
-        return jobs
+                yield from [job for _, job in queue.wanting]
 
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         if among is None:

@@ -16,7 +16,6 @@ from railyard.runs.config import (
     Pair,
     cluster_config,
     grain_of,
-    pair_of,
     pairs_of,
     topology_for,
     typed_pair,
@@ -55,10 +54,10 @@ def test_what_is_typed(text: str, expected: tuple[str, str | None]):
 
 
 def test_the_flow_scheduler_is_the_pairs_the_options_or_the_recipes(toy: str):
-    assert pair_of("fair") == Pair("fair", "maxmin")
-    assert pair_of(toy) == Pair("toy", "sjf")
-    assert pair_of(toy, "varys") == Pair("toy", "varys")
-    assert pair_of("toy + fifo") == Pair("toy", "fifo")
+    assert pairs_of(["fair"]) == [Pair("fair", "maxmin")]
+    assert pairs_of([toy]) == [Pair("toy", "sjf")]
+    assert pairs_of([toy], ["varys"]) == [Pair("toy", "varys")]
+    assert pairs_of(["toy + fifo"]) == [Pair("toy", "fifo")]
     assert [str(pair) for pair in pairs_of(["toy", "delay + sjf", "fair"])] == [
         "toy + sjf",
         "delay + sjf",
@@ -104,7 +103,7 @@ def test_a_variant_goes_with_what_its_scheduler_goes_with():
 )
 def test_what_is_wrong_is_said_in_one_line(toy: str, text: str, words: str):
     with pytest.raises(UsageError) as raised:
-        pair_of(text)
+        pairs_of([text])
     assert words in str(raised.value)
     assert "\n" not in str(raised.value)
 

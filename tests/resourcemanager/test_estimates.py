@@ -228,7 +228,7 @@ def test_a_slots_share_of_the_network(links: Links, share: float):
 # Who pays ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("scheduler", ["fair", "capacity", "delay", "corral", "shufflewatcher"])
 def test_who_does_not_ask_hears_of_no_task(scheduler: str):
-    hooks = tiny_cluster(scheduler=scheduler).core.state.policies.overriding("task_done")
+    hooks = tiny_cluster(scheduler=scheduler).core.state.policies.hooks["task_done"]
     assert not any(isinstance(getattr(hook, "__self__", None), Estimates) for hook in hooks)
 
 

@@ -231,7 +231,7 @@ def test_the_figures_of_parts_are_their_own():
 
 
 def test_nobody_is_asked_who_has_none():
-    assert tiny_cluster().core.state.policies.overriding("figures") == ()
+    assert tiny_cluster().core.state.policies.hooks["figures"] == ()
 
 
 def test_waits_of_delay_scheduling():

@@ -354,7 +354,7 @@ def test_rounds_of_proposals_come_to_an_end():
 
 def test_whoever_does_not_propose_is_not_asked():
     c = tiny_cluster(scheduler="fair")
-    assert c.core.state.policies.overriding("propose") == ()
+    assert c.core.state.policies.hooks["propose"] == ()
 
 
 # Pass everywhere ---------------------------------------------------------------------------------

@@ -485,10 +485,10 @@ def test_late_news_of_a_reservation_that_is_gone_does_not_matter():
 def test_who_has_no_hook_for_fetches_is_not_called():
     c = tiny_cluster(nodes=2, slots=1)
     policies = c.core.state.policies
-    assert not policies.overriding("fetch_started")
-    assert not policies.overriding("fetch_ended")
+    assert not policies.hooks["fetch_started"]
+    assert not policies.hooks["fetch_ended"]
     recipe = Recipe(name="x", source="a test", order=FairOrder, tasks=ReservesReduces)
-    assert tiny_cluster(scheduler=recipe).core.state.policies.overriding("fetch_ended")
+    assert tiny_cluster(scheduler=recipe).core.state.policies.hooks["fetch_ended"]
 
 
 # Reservations at any moment, among anything that can happen: the core's laws hold, jobs end.

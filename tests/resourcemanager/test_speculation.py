@@ -68,8 +68,8 @@ def test_a_larger_cap_lets_both_have_one_at_once():
 def test_nothing_is_copied_unless_it_is_on():
     c = ten_maps(**{"speculation.on": False})
     assert c.run(until_s=60.0).ended_s == {"j0": 50.0}
-    assert c.core.state.policies.overriding("propose") == ()
-    assert c.core.state.policies.overriding("figures") == ()
+    assert c.core.state.policies.hooks["propose"] == ()
+    assert c.core.state.policies.hooks["figures"] == ()
 
 
 def test_a_job_that_is_submitted_without_copies_has_none():

@@ -130,11 +130,7 @@ def complete(words: Words, typed: Iterable[str], incomplete: str) -> list[Comple
     if incomplete.startswith("-"):
         return list(_options(words, options, incomplete, arguments))
     if command.commands:
-        return [
-            CompletionItem(name, help=text)
-            for name, text in command.commands.items()
-            if name.startswith(incomplete)
-        ]
+        return list(_matching(command.commands, incomplete))
     if not command.arguments:
         return []
     kind = command.arguments[min(len(arguments), len(command.arguments) - 1)]
@@ -161,9 +157,7 @@ def _options(
         for item in _values(words, options[name].kind, value, arguments):
             yield CompletionItem(f"{name}={item.value}", item.type, item.help)
         return
-    for each, option in options.items():
-        if each.startswith(incomplete):
-            yield CompletionItem(each, help=option.help)
+    yield from _matching({each: option.help for each, option in options.items()}, incomplete)
 
 
 def _values(

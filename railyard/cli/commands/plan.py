@@ -169,6 +169,8 @@ def plan(request: PlanRequest) -> None:
 
 
 def _jobs(request: PlanRequest) -> list[JobProfile]:
+    from railyard.resourcemanager.schedulers.corral import latency
+
     runs, day = request.runs, request.day
     workload = next(iter(request.words), None)
     if (workload is None) == (runs is None):
@@ -176,21 +178,17 @@ def _jobs(request: PlanRequest) -> list[JobProfile]:
     if (runs is None) != (day is None):
         raise UsageError("plan: need --runs FILE and --day N together")
     if workload is not None:
-        from railyard.resourcemanager.schedulers.corral.latency import predicted_profiles
-
         made = _workload(workload, request.first_seed, request.place)
-        jobs = predicted_profiles(made.jobs, request.place.compute)
+        jobs = latency.predicted_profiles(made.jobs, request.place.compute)
         if not jobs:
             right = "a workload with recurring jobs, as with recurring=1"
             raise UsageError(f"workload {workload}: nothing was predicted: need {right}")
         return jobs
-    from railyard.resourcemanager.schedulers.corral.latency import load_runs, predict
-
     assert runs is not None
     assert day is not None
-    known = load_runs(runs)
+    known = latency.load_runs(runs)
     named = dict.fromkeys(run.job for run in known)
-    jobs = [job for name in named if (job := predict(known, name, day)) is not None]
+    jobs = [job for name in named if (job := latency.predict(known, name, day)) is not None]
     if not jobs:
         raise UsageError(f"{runs}: no run before day {day}: need a later day")
     return jobs
@@ -265,13 +263,10 @@ def _show(plan: Plan, figures: dict[str, Any], output: Path) -> None:
         what = "a makespan" if plan.scenario == "batch" else "an average"
         least, above = format_duration(figures["bound_s"]), format_share(figures["above_bound"])
         rows.append(("bound", f"no plan has {what} below {least}; this one is {above} above"))
-    if "run" in figures:
-        rows.append(("run", _run_in_words(figures["run"])))
+    if run := figures.get("run"):
+        whole, average = format_duration(run["makespan_s"]), format_duration(run["completion_s"])
+        off, later = format_share(run["mean_error"]), format_share(run["later"])
+        ends = f"planned ends of jobs are {off} off on average, {later} too late"
+        rows.append(("run", f"makespan {whole}, average {average}; {ends}"))
     for name, text in rows:
         click.echo(f"{name:<10} {printable(text)}")
-
-
-def _run_in_words(run: dict[str, Any]) -> str:
-    makespan, average = format_duration(run["makespan_s"]), format_duration(run["completion_s"])
-    off = f"{format_share(run['mean_error'])} off on average, {format_share(run['later'])} too late"
-    return f"makespan {makespan}, average {average}; planned ends of jobs are {off}"

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from railyard.cli.exitstatus import Status
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.errors import RailyardError, UsageError, require_once
+from railyard.cluster.errors import UsageError, require_once
 from railyard.cluster.faults import GROUPS, KINDS
 from railyard.cluster.topology import Topology, load_topology
 from railyard.cluster.topologyfile import SHORT
@@ -31,7 +31,7 @@ from railyard.cluster.units import (
     time_unit,
 )
 from railyard.gateway.address import LOOPBACK, gateway_lines, listen, origins_of
-from railyard.runs.figures import require_trusted
+from railyard.runs.figures import require_figures, require_trusted
 from railyard.runs.folder import code_state, say_written, write_json, write_text
 from railyard.runs.home import current_folder, daemons_of
 from railyard.runs.requests import (
@@ -90,7 +90,6 @@ def run(request: RunRequest) -> None:
     skew=1.2 spreads generated input over the racks by Zipf's law, skew_ratio=8 so that the rack
     with most has 8 times as much as that with least.  docs/workloads.md has all of these words.
     """
-    from railyard.runs.summary import require_figures
     from railyard.runs.work import require_well, run_on, session_for, work_for
 
     up = current_folder()
@@ -114,10 +113,6 @@ def run(request: RunRequest) -> None:
     if request.strict:
         require_trusted([ran.summary])
     require_figures([ran.summary])
-
-
-class NotAllVerified(RailyardError):
-    """A job failed, or its output is not what it should be."""
 
 
 @command(
@@ -147,11 +142,13 @@ def compare(request: RunRequest) -> None:
     mix,jobs=20,window=30s, or jobs.toml.  With --clock virtual it may be a workload for the
     simulator: railyard workloads lists them.
     """
+    from railyard.runs.work import NotVerified
+
     comparison = carry_out(replace(request, simulated=FEW_SEEDS))
     bad = [run for run in comparison.runs if run.verified is False]
     if bad:
         runs = format_count(len(bad), "run")
-        raise NotAllVerified(f"{runs} had jobs that failed or have wrong output")
+        raise NotVerified(f"{runs} had jobs that failed or have wrong output")
     if request.strict:
         require_trusted(run.summary for run in comparison.runs)
 
@@ -159,7 +156,6 @@ def compare(request: RunRequest) -> None:
 def carry_out(request: RunRequest) -> Comparison:
     """Carry out a comparison; print its table, write its files."""
     from railyard.api.studies import compared
-    from railyard.runs.summary import require_figures
 
     comparison = compared(request)
     click.echo(str(comparison))
@@ -429,7 +425,6 @@ def simulate(request: RunRequest) -> int:
     if several or request.seeds is not None or request.on is not None:
         return 0 if carry_out(request).ok else 1
     from railyard.api.studies import simulated
-    from railyard.runs.summary import require_figures
 
     done, run = simulated(request)
     if request.json_file is not None:
@@ -468,7 +463,6 @@ def reproduce(request: ReproduceRequest) -> None:
     smaller than in the paper.
     """
     from railyard.api.studies import reproduced
-    from railyard.runs.summary import require_figures
 
     done = reproduced(request)
     done.show()
@@ -547,10 +541,6 @@ def http_address(_: click.Context, option: click.Parameter, value: str) -> HttpA
     return host.removeprefix("[").removesuffix("]") or LOOPBACK, int(port)
 
 
-def _origins(_: click.Context, option: click.Parameter, typed: str) -> tuple[str, ...]:
-    return origins_of(option.opts[0], typed)
-
-
 @dataclass(frozen=True, kw_only=True)
 class UpRequest(RunRequest):
     """A cluster that is left running, with a gateway."""
@@ -567,7 +557,7 @@ class UpRequest(RunRequest):
         "--http-origins",
         metavar="ORIGIN[,ORIGIN]",
         default="",
-        callback=_origins,
+        callback=lambda _context, option, typed: origins_of(option.opts[0], typed),
         help="Sites whose pages may read what the gateway answers, such as http://localhost:3000; "
         "default: none.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -206,13 +206,11 @@ def _headline(session: Session, cluster: ClusterStatus | None) -> str:
     )
 
 
-def _daemons(state: _State) -> list[list[Cell]]:
-    table: list[list[Cell]] = []
+def _daemons(state: _State) -> Iterator[list[Cell]]:
     for row in state.rows:
         answer = state.described.get(row["name"])
         counts = ("", "") if answer is None else (answer.requests, answer.refused)
-        table.append([row["name"], str(row["pid"]), *counts, state.of(row)])
-    return table
+        yield [row["name"], str(row["pid"]), *counts, state.of(row)]
 
 
 def _daemon_state(answer: Description | None, deaths: list[dict[str, Any]], pid: int) -> Text:
@@ -247,8 +245,7 @@ def _note(answers: dict[str, Any], name: str, answer: object, _payload: object) 
     answers[name] = answer
 
 
-def _racks(cluster: ClusterStatus) -> list[list[Cell]]:
-    table: list[list[Cell]] = []
+def _racks(cluster: ClusterStatus) -> Iterator[list[Cell]]:
     racks = sorted({node.rack for node in cluster.nodes}, key=lambda rack: int(rack[1:]))
     for rack in racks:
         nodes = [node for node in cluster.nodes if node.rack == rack]
@@ -259,20 +256,17 @@ def _racks(cluster: ClusterStatus) -> list[list[Cell]]:
         slots = sum(node.slots for node in alive)
         drained = [f"{node.node} is {node.drain}" for node in alive if node.drain]
         words = "  ".join([running, *waiting, *drained, *lost]).strip()
-        table.append([rack, len(alive), slots, words])
-    return table
+        yield [rack, len(alive), slots, words]
 
 
-def _jobs(cluster: ClusterStatus) -> list[list[Cell]]:
-    table: list[list[Cell]] = []
+def _jobs(cluster: ClusterStatus) -> Iterator[list[Cell]]:
     for job in cluster.jobs:
         end_s = cluster.now_s if job.finished_s is None else job.finished_s
         time_s = end_s - job.submitted_s
         state = "killed" if job.stopped else job.state
         about = (job.job, job.name, job.user, job.queue, state)
         why = job.waiting or job.reason.partition("\n")[0]
-        table.append([*about, float(job.progress), time_s, why])
-    return table
+        yield [*about, float(job.progress), time_s, why]
 
 
 def _usage(session: Session) -> Usage | str:
@@ -521,11 +515,9 @@ def _limit(bytes_per_s: float) -> Cell:
     return bytes_per_s if math.isfinite(bytes_per_s) else "unlimited"
 
 
-def _circuits(view: NetworkView) -> list[list[Cell]]:
-    table: list[list[Cell]] = []
+def _circuits(view: NetworkView) -> Iterator[list[Cell]]:
     for circuit in view.circuits:
         since_s = view.now_s - circuit.ready_s
         dark = f"dark for {format_duration(-since_s)} more"
         state = dark if since_s < 0 else f"lit for {format_duration(since_s)}"
-        table.append([f"{circuit.src} to {circuit.dst}", circuit.coflow or "", state])
-    return table
+        yield [f"{circuit.src} to {circuit.dst}", circuit.coflow or "", state]

@@ -51,11 +51,11 @@ class Shuffle:
         self._node_number = {node.id: number for number, node in enumerate(nodes)}
         self._racks = list(dict.fromkeys(node.rack for node in nodes))
         self._rack_of = np.array([self._racks.index(node.rack) for node in nodes], np.int64)
-        flows, overriding = state.policies.flows, state.policies.overriding
+        flows, hooks = state.policies.flows, state.policies.hooks
         #: whether policies look at each fetch, which so has to end by itself
         self.looks_at_each = bool(
-            overriding("fetch_started")
-            or overriding("fetch_ended")
+            hooks["fetch_started"]
+            or hooks["fetch_ended"]
             or type(flows).weight is not FlowPolicy.weight
             or type(flows).priority is not FlowPolicy.priority
         )
@@ -174,10 +174,6 @@ class Shuffle:
             shuffle = self.stages.get(stage.id)  # none if its job has just failed
             if shuffle is not None:
                 shuffle.be_careful()
-
-    def place_lost(self, stage: Stage, node: Node) -> None:
-        """Whatever the readers of a stage have not fetched from a node is lost."""
-        self.stages[stage.id].forget_place(node.id)
 
     # Ends of fetches -----------------------------------------------------------------------------
     def finished(self, event: FlowFinished) -> None:

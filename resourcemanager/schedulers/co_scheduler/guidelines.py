@@ -418,10 +418,6 @@ class Guidelines(Policy):
         dice = self.cluster.random
         return replica_racks(alive, found.map_racks, self._hybrid.replicas, dice)
 
-    def has_racks(self, stage: StageView) -> bool:
-        guide = self.jobs[stage.job.id].of(stage)
-        return guide is not None and guide.bound
-
     def ready_s(self, stage: StageView) -> float:
         """When the racks of a stage's guideline should have a slot; ``UNKNOWN_S`` if unknown.
 
@@ -595,10 +591,9 @@ class Guidelines(Policy):
 
 def _output_by_rack(stage: StageView) -> dict[RackId, int]:
     """SM_i: {rack: bytes that a stage has to fetch from it}.  O(tasks that it reads)."""
-    outputs: dict[RackId, int] = {}
+    outputs: Counter[RackId] = Counter()
     for source in stage.reads:
         for task in source.tasks:
             if task.winner is not None:
-                rack = task.winner.node.rack
-                outputs[rack] = outputs.get(rack, 0) + task.winner.shuffle_bytes
+                outputs[task.winner.node.rack] += task.winner.shuffle_bytes
     return outputs

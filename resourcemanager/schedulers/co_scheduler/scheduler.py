@@ -316,7 +316,8 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
         refusal = self._refusing.get(job.id)
         if refusal is not None and now_s < refusal.until_s:
             return refusal.until_s
-        if not self.guidelines.has_racks(stage):
+        guide = self._jobs[job.id].of(stage)
+        if guide is None or not guide.bound:
             return now_s
         first_s, since_s, _ = refusal or _Refusal(now_s, now_s, now_s)
         latest_s = first_s + self.guidelines.saved_s(stage) if self._only_if_faster else inf

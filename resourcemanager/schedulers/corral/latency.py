@@ -240,9 +240,6 @@ class RackCluster:
             core_bytes_per_s=_mean(parts),
         )
 
-    def all_widths(self) -> Floats:
-        return np.arange(1.0, self.racks + 1)
-
 
 def _mean(values: Sequence[float]) -> float:
     """The mean; of equal values that value itself, without rounding."""

@@ -549,7 +549,7 @@ def problem_of(
     busy_s = np.array(busy_until_s or [0.0] * cluster.racks, dtype=float)
     count = f"a time for each of {cluster.racks} racks"
     require(len(busy_s) == cluster.racks, "busy_until_s", list(busy_until_s), count)
-    racks, in_waves = cluster.all_widths(), options.shuffle_in_waves
+    racks, in_waves = np.arange(1.0, cluster.racks + 1), options.shuffle_in_waves
     lengths_s = [
         job_s(job, racks, cluster, in_waves=in_waves)
         + imbalance_s(job, racks, cluster, options.imbalance)

@@ -285,7 +285,8 @@ class Shadow(Pairs):
     def _ends_s(self, wave: Wave) -> dict[AttemptId, float]:
         """start + D / B + R of the wave's duplicates that run."""
         bytes_per_s = self._bandwidth()
-        usual_s = _usual_runtime_s(wave.stage)
+        winners = [task.winner for task in wave.stage.tasks if task.winner is not None]
+        usual_s = median(map(_runtime_s, winners)) if winners else 0.0
         ends_s = {}
         for pair in wave.pairs.values():
             runtime_s = _runtime_s(pair.original) if pair.is_late else usual_s  # R
@@ -366,11 +367,6 @@ def _runtime_s(attempt: AttemptView) -> float:
     """R: for how long an attempt held its slot, without its reads from other nodes."""
     ended_s = attempt.launched_s if attempt.ended_s is None else attempt.ended_s
     return max(0.0, ended_s - attempt.launched_s - attempt.read_s)
-
-
-def _usual_runtime_s(stage: StageView) -> float:
-    winners = [task.winner for task in stage.tasks if task.winner is not None]
-    return median(map(_runtime_s, winners)) if winners else 0.0
 
 
 RECIPE = Recipe(

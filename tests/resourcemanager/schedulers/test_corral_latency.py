@@ -55,7 +55,7 @@ def predicted(job: WorkloadJob) -> JobProfile:
 
 def test_a_workloads_job_takes_as_long_as_its_tasks():
     wide = RackCluster(racks=1, machines=120, nic_bytes_per_s=1e15, core_bytes_per_s=1e14)
-    [alone_s] = job_s(predicted(sort_job()), wide.all_widths(), wide)
+    [alone_s] = job_s(predicted(sort_job()), np.arange(1.0, wide.racks + 1), wide)
     assert alone_s == pytest.approx(100 / 50 + 200 / 25, abs=1e-3)
 
 
@@ -144,7 +144,7 @@ def test_a_wrong_line_is_named(tmp_path, line, words):
 
 GB, MB = 1e9, 1e6
 CLUSTER = RackCluster(racks=7, machines=30, nic_bytes_per_s=1.25 * GB, core_bytes_per_s=0.25 * GB)
-R = CLUSTER.all_widths()
+R = np.arange(1.0, CLUSTER.racks + 1)
 
 #: 300 MB a map at 50 MB/s: 6 s; 300 MB a reduce at 100 MB/s: 3 s
 JOB = StageProfile(
