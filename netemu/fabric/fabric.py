@@ -107,7 +107,8 @@ class Fabric:
     """Flows over the links of a topology, in the order that a flow scheduler says.
 
     Once ``compiled_from`` flows have been started, loops are compiled ones.  Flows that finish
-    within ``together_s`` of each other finish at once: for a rough, quick answer.
+    within ``together_s`` of each other finish at once: for a rough, quick answer.  From
+    ``trunks_from`` open flows on, those between racks are in trunks, see ``kernel.state``.
     """
 
     def __init__(
@@ -117,11 +118,12 @@ class Fabric:
         *,
         compiled_from: float = inf,
         together_s: float = 0.0,
+        trunks_from: float | None = None,
     ) -> None:
         self.network = network = topology.derived(Network)
         self.finished_bytes = 0  #: sizes of the flows that have finished
         policy = None if topology.ocs is None else scheduler.circuit_policy
-        self._store = Store(network, scheduler, 0 if policy is None else slots_of(topology))
+        self._store = Store(network, scheduler, 0 if policy is None else slots_of(topology), trunks_from)
         self._open = OpenCoflows(self._store)
         self._optics: OpticalPlane | None = None
         if policy is not None:

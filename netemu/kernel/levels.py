@@ -8,6 +8,8 @@ and those that this puts amiss, until none is.
 
 Groups may share links in two passes: each from its queue's part, then all from what is left.  A
 row's rate is then the sum of two, ``rows.parts``.
+
+Where all flows are one group, trunks use nodes' links before the rows of these.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ from railyard.netemu.kernel.state import (
     NO_END,
     NONE,
     NOT_KNOWN,
+    SHORT,
+    TRUNKED,
     Array,
     State,
 )
@@ -43,6 +47,8 @@ from railyard.netemu.kernel.state import (
 _EXACT = 1e-13
 #: Links get a new level at most so often for each pair of a group's links, before it is an error.
 _TURNS = 4
+#: Nodes' links that trunks leave something else of get new levels so often, then have no trunks.
+_ROUNDS = 8
 
 
 def serve_in_order(order: Array, share: Array, queue: Array, now_s: float, s: State) -> bool:
@@ -51,6 +57,8 @@ def serve_in_order(order: Array, share: Array, queue: Array, now_s: float, s: St
     With ``share``, each queue of groups has its share of all links first (``queue[place]``).
     """
     work = s.work
+    if s.racks > 0:
+        return serve_all(now_s, s)
     if len(share) == 0:
         for link in range(s.none):
             work.left[link] = work.capacity[link]
@@ -98,6 +106,86 @@ def serve(group: int, part: int, now_s: float, s: State) -> bool:
         work.left[link] = rest if rest > work.capacity[link] * ROUNDING else 0.0
         cell = cells.next[cell]
     return True
+
+
+def serve_all(now_s: float, s: State) -> bool:
+    """Bring rates up to date where all flows are one group; returns whether they could be.
+
+    If not, there may be nics that hold trunks back, ``Nics.is_short``.
+    """
+    work, nics, rounds = s.work, s.nics, 0
+    work.counts[SHORT] = 0
+    for link in range(s.none):
+        work.left[link] = work.capacity[link]
+    if work.counts[TRUNKED] > 0:
+        for nic in range(len(nics.used)):
+            if nics.used[nic] > 0.0:
+                work.left[nics.link[nic]] = max(work.capacity[nics.link[nic]] - nics.used[nic], 0.0)
+    while True:
+        if not relevel(0, 1, now_s, s):
+            return False
+        rounds += 1
+        if work.counts[TRUNKED] == 0 or not take_trunks(rounds == _ROUNDS, s):
+            break
+    if work.counts[SHORT] > 0:
+        return False
+    if s.groups.next_s[0] <= now_s:
+        sum_up(0, now_s, s)
+    return True
+
+
+def take_trunks(is_last: bool, s: State) -> bool:
+    """Take what trunks use from nics, and note which of these are short; whether any is amiss.
+
+    ``is_last``: those that are amiss are short too.
+    """
+    work, cells, nics, racks = s.work, s.cells, s.nics, s.racks
+    note_rates(s)
+    again, work.counts[SHORT] = False, 0
+    for nic in range(len(nics.many)):
+        nics.is_short[nic] = False
+        if nics.many[nic] == 0:
+            continue
+        link, rack, is_down = nics.link[nic], nics.rack[nic], nic & 1
+        capacity, cell, level, load = work.capacity[link], s.cell_of[link], inf, 0.0
+        if cell != NONE and cells.many[cell] > 0:
+            level, load = cells.level[2 * cell + 1], cells.load[2 * cell + 1]
+        used, most = 0.0, work.most[2 * rack + is_down]
+        if level == inf and load + nics.many[nic] * most <= capacity:
+            nics.used[nic], work.left[link] = 0.0, capacity
+            continue
+        at, step, most = (rack, racks, 0.0) if is_down else (rack * racks, 1, 0.0)
+        for to in range(nic * racks, (nic + 1) * racks):
+            if nics.to[to] > 0:
+                used += nics.to[to] * work.rate[at]
+                most = max(most, work.rate[at])
+            at += step
+        nics.used[nic], work.left[link] = used, max(capacity - used, 0.0)
+        is_short = used > capacity * (1.0 + ROUNDING)
+        if cell != NONE and cells.many[cell] > 0:
+            if is_amiss(cell, 1, s):
+                is_short, again = is_last, True
+            elif level < most:
+                is_short = True
+        if is_short:
+            nics.is_short[nic] = True
+            work.counts[SHORT] += 1
+    return again and not is_last
+
+
+def note_rates(s: State) -> None:
+    """Note the rates of trunks by route, and the most of each rack."""
+    work, racks, last = s.work, s.racks, s.racks - 1
+    for at in range(len(work.most)):
+        work.most[at] = 0.0
+    for near in range(last):
+        for far in range(last):
+            route = near * racks + far
+            row = NONE if work.trunk[route] == NONE else s.lines.head[work.trunk[route]]
+            rate = 0.0 if row == NONE else s.rows.rate[row]
+            work.rate[route] = rate
+            work.most[2 * near] = max(work.most[2 * near], rate)
+            work.most[2 * far + 1] = max(work.most[2 * far + 1], rate)
 
 
 def is_amiss(cell: int, part: int, s: State) -> bool:
@@ -363,4 +451,4 @@ def run(
         if is_over or ends_plan == AT_ENDS:
             return now_s, events, True
         if not serve_in_order(order, share, queue, now_s, s):
-            return now_s, NO_END, True
+            return now_s, NO_END if s.work.counts[SHORT] == 0 else events, True
