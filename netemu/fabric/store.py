@@ -20,6 +20,7 @@ from railyard.netemu.kernel.state import (
     FREE_CELLS,
     FREE_ROWS,
     FREED,
+    NO_CELL,
     NONE,
     ROWS,
     SENDING,
@@ -39,7 +40,7 @@ from railyard.netemu.model.links import Route, sum_by_link, unpack
 from railyard.netemu.model.network import Network
 from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
-#: From so many open flows on, for each node and each two racks, new ones join trunks.
+#: From so many open flows on, for each node and each pair of racks, new ones join trunks.
 TRUNKS_FROM = 4
 #: For each node; a node sends to many others.
 _BUCKETS = 64
@@ -106,7 +107,13 @@ class Store:
     After the network's links there are ``slots`` more, for circuits; see ``circuits``.
     """
 
-    def __init__(self, network: Network, scheduler: FlowScheduler, slots: int = 0, trunks_from: float | None = None) -> None:
+    def __init__(
+        self,
+        network: Network,
+        scheduler: FlowScheduler,
+        slots: int = 0,
+        trunks_from: float = TRUNKS_FROM,
+    ) -> None:
         self.network = network
         self.serves = scheduler.serves
         self.by_bytes = scheduler.by_bytes
@@ -122,9 +129,7 @@ class Store:
         self.on: Any = self.view
         self._see_ways()
         self.started = 0  #: flows so far
-        self._trunks_from = trunks_from
-        if trunks_from is None:
-            self._trunks_from = TRUNKS_FROM * (len(network.up) + network.outside**2)
+        self._trunks_from = trunks_from * (len(network.up) + network.outside**2)
         self._flows_made = self._reserved = 0
         self._free_flows: list[int] = []
 
@@ -150,13 +155,15 @@ class Store:
         flows have none, or nothing to send.  ``has_trunks``: they may join trunks, if they are
         many.
         """
-        view = self.view
-        many = len(going) + view.groups.rows[0] + view.work.counts[TRUNKED] // 2
-        has_trunks = has_trunks and self.state.racks > 0 and many >= self._trunks_from
+        rows, trunked = self.view.groups.rows[0], self.view.work.counts[TRUNKED] // 2
+        is_many = len(going) + rows + trunked >= self._trunks_from
+        has_trunks = has_trunks and is_many and self.state.racks > 0
         self._ways.know(self.state.flows.route[going])
         self._take(grown(self.state, ways=self.view.work.counts[WAYS] + len(going)))
         found = np.full(len(going), NONE, np.int32)
-        idle = self.loops.ways.find_all(self.given(going), self.given(found), has_trunks, self.on, self._w)
+        idle = self.loops.ways.find_all(
+            self.given(going), self.given(found), has_trunks, self.on, self._w
+        )
         return found, idle
 
     def send(self, new: Numbers, into: Numbers) -> None:
@@ -316,7 +323,7 @@ class Store:
         has_trunks = self.serves is Serves.ALL and len(network.up) >= 2 * network.outside
         racks, nodes = self.routes.racks if has_trunks else 0, len(network.up)
         sizes = len(capacity), longest, listed, routes, nodes, racks
-        state = copied(empty_state(*sizes, self.by_bytes, has_keys))
+        state = copied(empty_state(sizes, self.by_bytes, has_keys))
         state.work.capacity[:] = capacity
         state.nics.rack[:] = np.repeat(network.racks, 2)
         return state
@@ -370,13 +377,12 @@ class Store:
 
     def _set_apart(self) -> None:
         """Give the flows over nics that hold trunks back rows of their own."""
-        nics, cells = self.state.nics, self.view.cells
+        nics, view = self.state.nics, self.view
         flows, over = self._trunked()
         moving = flows[nics.is_short[over].any(axis=1)]
         for nic in np.flatnonzero(nics.is_short).tolist():
-            cell = self.view.cell_of[nics.link[nic]]
-            rows_there = 0 if cell == NONE else cells.many[cell]
-            nics.apart[nic] = 2 * (rows_there + nics.many[nic])
+            own = view.cells.many[max(view.cell_of[nics.link[nic]], NO_CELL)]
+            nics.apart[nic] = 2 * (own + nics.many[nic])
         nics.is_short[:] = False
         for flow in moving.tolist():
             self._leave(flow)

@@ -9,7 +9,7 @@ and those that this puts amiss, until none is.
 Groups may share links in two passes: each from its queue's part, then all from what is left.  A
 row's rate is then the sum of two, ``rows.parts``.
 
-Where all flows are one group, trunks use nodes' links before the rows of these.
+Where all flows are one group, trunks use nics before the nics' own rows.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from railyard.netemu.kernel.state import (
 _EXACT = 1e-13
 #: Links get a new level at most so often for each pair of a group's links, before it is an error.
 _TURNS = 4
-#: Nodes' links that trunks leave something else of get new levels so often, then have no trunks.
+#: So often nics get other levels as trunks leave them something else; then they are short.
 _ROUNDS = 8
 
 
@@ -111,21 +111,20 @@ def serve(group: int, part: int, now_s: float, s: State) -> bool:
 def serve_all(now_s: float, s: State) -> bool:
     """Bring rates up to date where all flows are one group; returns whether they could be.
 
-    If not, there may be nics that hold trunks back, ``Nics.is_short``.
+    If not, there may be nics that are short.
     """
-    work, nics, rounds = s.work, s.nics, 0
+    work, nics = s.work, s.nics
     work.counts[SHORT] = 0
     for link in range(s.none):
         work.left[link] = work.capacity[link]
     if work.counts[TRUNKED] > 0:
-        for nic in range(len(nics.used)):
+        for nic in range(len(nics.link)):
             if nics.used[nic] > 0.0:
-                work.left[nics.link[nic]] = max(work.capacity[nics.link[nic]] - nics.used[nic], 0.0)
-    while True:
+                work.left[nics.link[nic]] = max(work.left[nics.link[nic]] - nics.used[nic], 0.0)
+    for turn in range(_ROUNDS):
         if not relevel(0, 1, now_s, s):
             return False
-        rounds += 1
-        if work.counts[TRUNKED] == 0 or not take_trunks(rounds == _ROUNDS, s):
+        if work.counts[TRUNKED] == 0 or not take_from_nics(turn == _ROUNDS - 1, s):
             break
     if work.counts[SHORT] > 0:
         return False
@@ -134,58 +133,58 @@ def serve_all(now_s: float, s: State) -> bool:
     return True
 
 
-def take_trunks(is_last: bool, s: State) -> bool:
-    """Take what trunks use from nics, and note which of these are short; whether any is amiss.
+def take_from_nics(is_last: bool, s: State) -> bool:
+    """Take what trunks use from nics, and note which are short; whether more turns are needed.
 
-    ``is_last``: those that are amiss are short too.
+    ``is_last``: there are none, and nics that need them are short.
     """
-    work, cells, nics, racks = s.work, s.cells, s.nics, s.racks
+    work, cells, nics, again = s.work, s.cells, s.nics, False
     note_rates(s)
-    again, work.counts[SHORT] = False, 0
-    for nic in range(len(nics.many)):
+    work.counts[SHORT] = 0
+    for nic in range(len(nics.link)):
         nics.is_short[nic] = False
         if nics.many[nic] == 0:
             continue
-        link, rack, is_down = nics.link[nic], nics.rack[nic], nic & 1
-        capacity, cell, level, load = work.capacity[link], s.cell_of[link], inf, 0.0
-        if cell != NONE and cells.many[cell] > 0:
-            level, load = cells.level[2 * cell + 1], cells.load[2 * cell + 1]
-        used, most = 0.0, work.most[2 * rack + is_down]
+        link, most = nics.link[nic], work.most[2 * nics.rack[nic] + (nic & 1)]
+        capacity, cell = work.capacity[link], max(s.cell_of[link], NO_CELL)
+        level, load = cells.level[2 * cell + 1], cells.load[2 * cell + 1]
         if level == inf and load + nics.many[nic] * most <= capacity:
-            nics.used[nic], work.left[link] = 0.0, capacity
+            nics.used[nic], work.left[link] = 0.0, capacity  # whatever trunks use exactly
             continue
-        at, step, most = (rack, racks, 0.0) if is_down else (rack * racks, 1, 0.0)
-        for to in range(nic * racks, (nic + 1) * racks):
-            if nics.to[to] > 0:
-                used += nics.to[to] * work.rate[at]
-                most = max(most, work.rate[at])
-            at += step
+        used, most = used_of(nic, s)
         nics.used[nic], work.left[link] = used, max(capacity - used, 0.0)
-        is_short = used > capacity * (1.0 + ROUNDING)
-        if cell != NONE and cells.many[cell] > 0:
-            if is_amiss(cell, 1, s):
-                is_short, again = is_last, True
-            elif level < most:
-                is_short = True
-        if is_short:
+        needs_turn = is_amiss(cell, 1, s)
+        again = again or needs_turn
+        if (needs_turn and is_last) or used > capacity * (1.0 + ROUNDING) or level < most:
             nics.is_short[nic] = True
             work.counts[SHORT] += 1
     return again and not is_last
 
 
+def used_of(nic: int, s: State) -> tuple[float, float]:
+    """Bytes/s of trunks on a nic, and the most that one flow of these has."""
+    nics, work, rack, racks, used, most = s.nics, s.work, s.nics.rack[nic], s.racks, 0.0, 0.0
+    first, step = (rack, racks) if nic & 1 else (rack * racks, 1)
+    for far in range(racks - 1):
+        many, rate = nics.to[nic * racks + far], work.rate[first + far * step]
+        if many > 0:
+            used += many * rate
+            most = max(most, rate)
+    return used, most
+
+
 def note_rates(s: State) -> None:
     """Note the rates of trunks by route, and the most of each rack."""
-    work, racks, last = s.work, s.racks, s.racks - 1
-    for at in range(len(work.most)):
-        work.most[at] = 0.0
-    for near in range(last):
-        for far in range(last):
+    work, most, racks = s.work, s.work.most, s.racks
+    for at in range(len(most)):
+        most[at] = 0.0
+    for near in range(racks - 1):
+        for far in range(racks - 1):
             route = near * racks + far
             row = NONE if work.trunk[route] == NONE else s.lines.head[work.trunk[route]]
-            rate = 0.0 if row == NONE else s.rows.rate[row]
-            work.rate[route] = rate
-            work.most[2 * near] = max(work.most[2 * near], rate)
-            work.most[2 * far + 1] = max(work.most[2 * far + 1], rate)
+            work.rate[route] = rate = 0.0 if row == NONE else s.rows.rate[row]
+            most[2 * near] = max(most[2 * near], rate)
+            most[2 * far + 1] = max(most[2 * far + 1], rate)
 
 
 def is_amiss(cell: int, part: int, s: State) -> bool:

@@ -135,7 +135,7 @@ def join(flow: int, row: int, now_s: float, s: State) -> None:
 def count_over_nics(flow: int, row: int, more: int, s: State) -> None:
     """Count a flow that joins a row, or leaves it, on its nics, if the row is a trunk."""
     nics, flows, way = s.nics, s.flows, s.rows.way[row]
-    if s.racks == 0 or way == NONE or not s.lines.is_trunk[way]:
+    if way == NONE or not s.lines.is_trunk[way]:
         return
     near, far = flows.route[flow] // s.racks, flows.route[flow] % s.racks
     for nic, rack in ((2 * flows.src[flow], far), (2 * flows.dst[flow] + 1, near)):

@@ -211,17 +211,9 @@ TRUNKED, SHORT = range(10, 12)
 
 
 @functools.lru_cache(maxsize=64)
-def empty_state(
-    links: int,
-    longest: int,
-    listed: int,
-    routes: int,
-    nodes: int,
-    racks: int,
-    by_bytes: bool,
-    has_keys: bool,
-) -> State:
+def empty_state(sizes: tuple[int, ...], by_bytes: bool, has_keys: bool) -> State:
     """To be ``copied``: without flows, for links of no capacity; the last stands for none."""
+    links, longest, listed, routes, nodes, racks = sizes
     shift = (longest - 1).bit_length()
     work = table_of(Work, 0)._replace(counts=np.zeros(12, np.int64))
     of_links = (

@@ -50,7 +50,7 @@ def find_all(going: Array, found: Array, has_trunks: bool, s: State, w: Ways) ->
     """Find the way of each flow by packets; NONE: no link limits it.
 
     What is between its racks must be known, and there must be room for as many new ways.
-    ``has_trunks``: whether that may be one of a trunk.  Returns how many flows have no way, or nothing to send.
+    ``has_trunks``: flows may join trunks.  Returns how many flows have no way, or nothing to send.
     """
     idle, flows = 0, s.flows
     for at in range(len(going)):
