@@ -123,9 +123,8 @@ class Fabric:
         self.network = network = topology.derived(Network)
         self.finished_bytes = 0  #: sizes of the flows that have finished
         policy = None if topology.ocs is None else scheduler.circuit_policy
-        self._store = Store(
-            network, scheduler, 0 if policy is None else slots_of(topology), trunks_from
-        )
+        slots = 0 if policy is None else slots_of(topology)
+        self._store = Store(network, scheduler, slots, trunks_from)
         self._open = OpenCoflows(self._store)
         self._optics: OpticalPlane | None = None
         if policy is not None:

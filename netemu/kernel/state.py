@@ -8,7 +8,7 @@ rows on one link.
 A *trunk* is a row of all flows from one rack to another, whichever nodes they are between: its path
 has no nodes' links, which hardly ever hold such flows back where many share the racks' links.  What
 trunks use of a node's link is taken from it before its own rows get the rest; where that holds
-flows of trunks back, they get rows of their own (``Store.set_apart``).  A *nic* is a node's link.
+flows of trunks back, they get rows of their own (``fabric.store``).  A *nic* is a node's link.
 """
 
 from __future__ import annotations
