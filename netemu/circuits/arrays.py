@@ -89,8 +89,6 @@ class PairFlows(NamedTuple):
 class Nodes(NamedTuple):
     """[node]"""
 
-    up: Ids  #: its links, as far as they are limited, or ``none``
-    down: Ids
     place_up: Ids  #: the place of a row among those of a slot is the sum of these of its ends
     place_down: Ids
 

@@ -33,7 +33,7 @@ from railyard.netemu.circuits.switch import (
     next_ready_s,
     spare,
 )
-from railyard.netemu.kernel.levels import end_due, relevel, sum_up
+from railyard.netemu.kernel.levels import end_due, serve_all
 from railyard.netemu.kernel.rows import (
     book,
     instant_s,
@@ -44,7 +44,7 @@ from railyard.netemu.kernel.rows import (
     served_at,
     take_out,
 )
-from railyard.netemu.kernel.state import ENDED, NO_END, NONE, Array, State
+from railyard.netemu.kernel.state import ENDED, NO_END, NONE, SHORT, Array, State
 
 #: So many events follow each other at most in which no flow ends.
 _IDLE_MAX = 100_000
@@ -309,7 +309,8 @@ def pair_bytes_per_s(slot: int, s: State, c: Circuits) -> float:
 # Flows on circuits -------------------------------------------------------------------------------
 def join_slot(flow: int, slot: int, now_s: float, s: State, c: Circuits) -> None:
     """Let a flow, which is in no row, send through a circuit, or wait there until it is ready."""
-    rows, up, down = s.rows, c.nodes.up[s.flows.src[flow]], c.nodes.down[s.flows.dst[flow]]
+    rows, link = s.rows, s.nics.link
+    up, down = link[2 * s.flows.src[flow]], link[2 * s.flows.dst[flow] + 1]
     row = c.first_row + slot * c.rows
     row += c.nodes.place_up[s.flows.src[flow]] + c.nodes.place_down[s.flows.dst[flow]]
     if rows.flows[row] == 0:
@@ -430,12 +431,8 @@ def set_rates(now_s: float, order: Array, is_new_order: bool, s: State, c: Circu
             expect_ends(now_s, s, c)
         choose(now_s, order, is_new_order, c)
         change(now_s, s, c)
-    for number in range(s.none):  # all flows are one group
-        s.work.left[number] = s.work.capacity[number]
-    if not relevel(0, 1, now_s, s):
+    if not serve_all(now_s, s):
         return False
-    if s.groups.next_s[0] <= now_s:
-        sum_up(0, now_s, s)
     for slot in range(c.slots):
         if c.of.user[slot] != NONE:
             c.pairs.is_new[c.of.user[slot]] = False
@@ -487,6 +484,6 @@ def run(
         if c.lists.counts[REORDER] != 0 or (asks and has_to_choose(now_s, c)):
             return now_s, events, True
         if not set_rates(now_s, order, False, s, c):
-            return now_s, NO_END, True
+            return now_s, NO_END if s.work.counts[SHORT] == 0 else events, True
         if c.lists.counts[CHANGED] > CHANGES:
             return now_s, events, True

@@ -31,7 +31,7 @@ from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.coflows import Key, OpenCoflows, Places
 from railyard.netemu.fabric.optics import OpticalPlane, slots_of
 from railyard.netemu.fabric.planning import Planner
-from railyard.netemu.fabric.store import Store
+from railyard.netemu.fabric.store import TRUNKS_FROM, Store
 from railyard.netemu.kernel.state import NONE
 from railyard.netemu.messages import (
     CloseFlow,
@@ -107,7 +107,8 @@ class Fabric:
     """Flows over the links of a topology, in the order that a flow scheduler says.
 
     Once ``compiled_from`` flows have been started, loops are compiled ones.  Flows that finish
-    within ``together_s`` of each other finish at once: for a rough, quick answer.
+    within ``together_s`` of each other finish at once: for a rough, quick answer.  From
+    ``trunks_from`` open flows a node and pair of racks on, new ones join trunks (``kernel.state``).
     """
 
     def __init__(
@@ -117,11 +118,13 @@ class Fabric:
         *,
         compiled_from: float = inf,
         together_s: float = 0.0,
+        trunks_from: float = TRUNKS_FROM,
     ) -> None:
         self.network = network = topology.derived(Network)
         self.finished_bytes = 0  #: sizes of the flows that have finished
         policy = None if topology.ocs is None else scheduler.circuit_policy
-        self._store = Store(network, scheduler, 0 if policy is None else slots_of(topology))
+        slots = 0 if policy is None else slots_of(topology)
+        self._store = Store(network, scheduler, slots, trunks_from)
         self._open = OpenCoflows(self._store)
         self._optics: OpticalPlane | None = None
         if policy is not None:

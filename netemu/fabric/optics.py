@@ -117,12 +117,8 @@ class OpticalPlane:
     def _find_limits(self) -> None:
         """Note which links of nodes are limited; others tell no rows apart."""
         network, is_limited, nodes = self._network, self._store.is_limited, self.state.nodes
-        for links, found, places, by in (
-            (network.up, nodes.up, nodes.place_up, self._ends),
-            (network.down, nodes.down, nodes.place_down, 1),
-        ):
-            found[:] = np.where(is_limited[links], links, self._store.state.none)
-            places[:] = np.where(is_limited[links], by * self._places, 0)
+        nodes.place_up[:] = np.where(is_limited[network.up], self._ends * self._places, 0)
+        nodes.place_down[:] = np.where(is_limited[network.down], self._places, 0)
 
     # What flows do -------------------------------------------------------------------------------
     def enter(self, coming: Numbers) -> Numbers:
@@ -183,11 +179,13 @@ class OpticalPlane:
             chosen = policy.choose(store.now_s, self._in_order())
             self._loops.follow(store.now_s, np.array(chosen, np.int32), store.on, self._c)
             times[LOOK_AGAIN] = inf
-        is_set = self._loops.set_rates(store.now_s, self.order, is_new, store.on, self._c)
+        is_set = store.settle(
+            lambda: self._loops.set_rates(store.now_s, self.order, is_new, store.on, self._c)
+        )
         if isinstance(policy, StatelessPolicy):
             times[LOOK_AGAIN] = policy.look_again_s
         self.take_changes()
-        return bool(is_set)
+        return is_set
 
     def _in_order(self) -> list[CoflowPairs]:
         """The coflows that want circuits, in order, as policies of others see them."""

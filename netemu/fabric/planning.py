@@ -55,7 +55,9 @@ class Planner:
         elif store.by_bytes:
             store.loops.filling.serve_in_order(*self._filling, now_s, store.on)
         else:
-            is_set = store.loops.levels.serve_in_order(*self._levels, now_s, store.on)
+            is_set = store.settle(
+                lambda: store.loops.levels.serve_in_order(*self._levels, now_s, store.on)
+            )
         if not is_set:
             raise InvariantError(f"{self.scheduler.name}: rates do not settle at {now_s} s")
 

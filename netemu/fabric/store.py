@@ -5,7 +5,7 @@ Not here: names, who is served first (``planning``), and time (``fabric``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,9 +20,12 @@ from railyard.netemu.kernel.state import (
     FREE_CELLS,
     FREE_ROWS,
     FREED,
+    NO_CELL,
     NONE,
     ROWS,
     SENDING,
+    SHORT,
+    TRUNKED,
     WAYS,
     Array,
     State,
@@ -37,6 +40,8 @@ from railyard.netemu.model.links import Route, sum_by_link, unpack
 from railyard.netemu.model.network import Network
 from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
+#: From so many open flows on, for each node and each pair of racks, new ones join trunks.
+TRUNKS_FROM = 4
 #: For each node; a node sends to many others.
 _BUCKETS = 64
 _LOCAL = Route(b"", ("local",))
@@ -72,14 +77,10 @@ class WayTable:
         self._routes, self._is_limited = routes, is_limited
         self._shift, self._none = s.shift, s.none
         self._number_of: dict[tuple[int, ...], int] = {}
-        up, down = network.up, network.down
         self.table = Ways(
-            rack=np.array(network.racks, np.int32),
-            up=np.where(is_limited[up], up, s.none).astype(np.int32),
-            down=np.where(is_limited[down], down, s.none).astype(np.int32),
             middle=np.full(routes.local + 1, NONE, np.int32),
             middle_link=np.zeros(routes.local + 1 << s.shift, np.int32),
-            bucket=np.full(_BUCKETS * len(up) + 1, NONE, np.int32),
+            bucket=np.full(_BUCKETS * len(network.up) + 1, NONE, np.int32),
         )
         self.view = views(self.table)
 
@@ -106,7 +107,13 @@ class Store:
     After the network's links there are ``slots`` more, for circuits; see ``circuits``.
     """
 
-    def __init__(self, network: Network, scheduler: FlowScheduler, slots: int = 0) -> None:
+    def __init__(
+        self,
+        network: Network,
+        scheduler: FlowScheduler,
+        slots: int = 0,
+        trunks_from: float = TRUNKS_FROM,
+    ) -> None:
         self.network = network
         self.serves = scheduler.serves
         self.by_bytes = scheduler.by_bytes
@@ -122,6 +129,7 @@ class Store:
         self.on: Any = self.view
         self._see_ways()
         self.started = 0  #: flows so far
+        self._trunks_from = trunks_from * (len(network.up) + network.outside**2)
         self._flows_made = self._reserved = 0
         self._free_flows: list[int] = []
 
@@ -132,24 +140,30 @@ class Store:
         ``columns``: their src, dst, coflow, size in bytes and weight; [flow] each.
         """
         first, new = self.started, self._new_flows(len(columns[0]))
-        loops, on, w, given = self.loops, self.on, self._w, [new, *columns]
+        loops, on, given = self.loops, self.on, [new, *columns]
         if len(new) == 1:  # sooner done than handed over
-            loops, on, w = _PLAIN, self.view, self._ways.view
+            loops, on = _PLAIN, self.view
         if loops is not _PLAIN:
             given = [np.asarray(each, kind) for each, kind in zip(given, _COLUMNS, strict=True)]
-        loops.ways.open_all(given[0], tuple(given[1:]), first, self.routes.racks, on, w)
+        loops.ways.open_all(given[0], tuple(given[1:]), first, self.routes.racks, on)
         return new
 
-    def ways(self, going: Numbers) -> tuple[Numbers, int]:
+    def ways(self, going: Numbers, *, has_trunks: bool = True) -> tuple[Numbers, int]:
         """[flow]: the number of the limited links that it crosses by packets; ``NONE``: none.
 
         That is another one once a link has got a limit, or has lost it.  Also returns how many
-        flows have none, or nothing to send.
+        flows have none, or nothing to send.  ``has_trunks``: they may join trunks, if they are
+        many.
         """
+        rows, trunked = self.view.groups.rows[0], self.view.work.counts[TRUNKED] // 2
+        is_many = len(going) + rows + trunked >= self._trunks_from
+        has_trunks = has_trunks and is_many and self.state.racks > 0
         self._ways.know(self.state.flows.route[going])
         self._take(grown(self.state, ways=self.view.work.counts[WAYS] + len(going)))
         found = np.full(len(going), NONE, np.int32)
-        idle = self.loops.ways.find_all(self.given(going), self.given(found), self.on, self._w)
+        idle = self.loops.ways.find_all(
+            self.given(going), self.given(found), has_trunks, self.on, self._w
+        )
         return found, idle
 
     def send(self, new: Numbers, into: Numbers) -> None:
@@ -165,6 +179,12 @@ class Store:
             new, into = new[order], into[order]
         by_group, given = self.serves is Serves.COFLOWS, (self.given(new), self.given(into))
         self.loops.ways.join_all(*given, by_group, self.now_s, self.on)
+
+    def settle(self, set_rates: Callable[[], bool]) -> bool:
+        """Set rates until no nic holds trunks back; whether they could be set."""
+        while not (is_set := set_rates()) and self.view.work.counts[SHORT]:
+            self._set_apart()
+        return bool(is_set)
 
     def stop(self, flow: int) -> None:
         if self.view.flows.row[flow] != NONE:
@@ -226,7 +246,12 @@ class Store:
         rows, many = self.state.rows, self.view.work.counts[ROWS]
         rates = rows.rate[:many] * rows.weight[:many] * (rows.flows[:many] > 0)
         links = rows.link.reshape(-1, 1 << self.state.shift)[:many, : self.state.longest]
-        return sum_by_link(links.T, rates, self.state.none + 1)[:-1]
+        load = sum_by_link(links.T, rates, self.state.none + 1)
+        if self.view.work.counts[TRUNKED]:
+            flows, nics = self._trunked()
+            rates = rows.rate[self.state.flows.row[flows]]
+            load += sum_by_link(self.state.nics.link[nics].T, rates, self.state.none + 1)
+        return load[:-1]
 
     # Links ---------------------------------------------------------------------------------------
     def set_capacity(self, link: int, bytes_per_s: float, open_flows: list[int]) -> list[int]:
@@ -294,11 +319,13 @@ class Store:
         one_by_one = self.serves in (Serves.SHORTEST, Serves.PRIORITIES)
         listed = 0 if one_by_one else 1 if self.by_bytes else longest
         has_keys = self.serves is Serves.PRIORITIES
-        routes, nodes = self.routes.local + 1, len(self.network.up)
-        state = copied(
-            empty_state(len(capacity), longest, listed, routes, nodes, self.by_bytes, has_keys)
-        )
+        network, routes = self.network, self.routes.local + 1
+        has_trunks = self.serves is Serves.ALL and len(network.up) >= 2 * network.outside
+        racks, nodes = self.routes.racks if has_trunks else 0, len(network.up)
+        sizes = len(capacity), longest, listed, routes, nodes, racks
+        state = copied(empty_state(sizes, self.by_bytes, has_keys))
         state.work.capacity[:] = capacity
+        state.nics.rack[:] = np.repeat(network.racks, 2)
         return state
 
     def _longest(self) -> int:
@@ -333,9 +360,34 @@ class Store:
     def _see_ways(self) -> None:
         """Tell ways by the links that have limits now; no row has flows."""
         self.view.work.counts[WAYS] = 0
+        self.state.work.trunk[:] = NONE
+        links = np.stack([self.network.up, self.network.down], 1).ravel()
+        self.state.nics.link[:] = np.where(self.is_limited[links], links, self.state.none)
         self._ways = WayTable(self.network, self.routes, self.is_limited, self.state)
         is_plain = self.loops is _PLAIN
         self._w = self._ways.view if is_plain else self.loops.pointers(self._ways.table)
+
+    def _trunked(self) -> tuple[Numbers, Numbers]:
+        """The flows of trunks, and [flow, up or down]: their nics."""
+        of = self.state.flows
+        sending = np.flatnonzero(of.row[: self._flows_made] != NONE)
+        ways = self.state.rows.way[of.row[sending]]
+        flows = sending[(ways != NONE) & self.state.lines.is_trunk[ways]]
+        return flows.astype(np.int32), np.stack([2 * of.src[flows], 2 * of.dst[flows] + 1], 1)
+
+    def _set_apart(self) -> None:
+        """Give the flows over nics that hold trunks back rows of their own."""
+        nics, view = self.state.nics, self.view
+        flows, over = self._trunked()
+        moving = flows[nics.is_short[over].any(axis=1)]
+        for nic in np.flatnonzero(nics.is_short).tolist():
+            own = view.cells.many[max(view.cell_of[nics.link[nic]], NO_CELL)]
+            nics.apart[nic] = 2 * (own + nics.many[nic])
+        nics.is_short[:] = False
+        for flow in moving.tolist():
+            self._leave(flow)
+        self.free_rows()
+        self.send(moving, self.ways(moving, has_trunks=False)[0])
 
     def _book(self, flows: Numbers) -> float:
         """Count what flows have sent since that was last done; returns what they have in all."""

@@ -8,6 +8,8 @@ and those that this puts amiss, until none is.
 
 Groups may share links in two passes: each from its queue's part, then all from what is left.  A
 row's rate is then the sum of two, ``rows.parts``.
+
+Where all flows are one group, trunks use nics before the nics' own rows.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ from railyard.netemu.kernel.state import (
     NO_END,
     NONE,
     NOT_KNOWN,
+    SHORT,
+    TRUNKED,
     Array,
     State,
 )
@@ -43,6 +47,8 @@ from railyard.netemu.kernel.state import (
 _EXACT = 1e-13
 #: Links get a new level at most so often for each pair of a group's links, before it is an error.
 _TURNS = 4
+#: So often nics get other levels as trunks leave them something else; then they are short.
+_ROUNDS = 8
 
 
 def serve_in_order(order: Array, share: Array, queue: Array, now_s: float, s: State) -> bool:
@@ -51,6 +57,8 @@ def serve_in_order(order: Array, share: Array, queue: Array, now_s: float, s: St
     With ``share``, each queue of groups has its share of all links first (``queue[place]``).
     """
     work = s.work
+    if s.racks > 0:
+        return serve_all(now_s, s)
     if len(share) == 0:
         for link in range(s.none):
             work.left[link] = work.capacity[link]
@@ -98,6 +106,85 @@ def serve(group: int, part: int, now_s: float, s: State) -> bool:
         work.left[link] = rest if rest > work.capacity[link] * ROUNDING else 0.0
         cell = cells.next[cell]
     return True
+
+
+def serve_all(now_s: float, s: State) -> bool:
+    """Bring rates up to date where all flows are one group; returns whether they could be.
+
+    If not, there may be nics that are short.
+    """
+    work, nics = s.work, s.nics
+    work.counts[SHORT] = 0
+    for link in range(s.none):
+        work.left[link] = work.capacity[link]
+    if work.counts[TRUNKED] > 0:
+        for nic in range(len(nics.link)):
+            if nics.used[nic] > 0.0:
+                work.left[nics.link[nic]] = max(work.left[nics.link[nic]] - nics.used[nic], 0.0)
+    for turn in range(_ROUNDS):
+        if not relevel(0, 1, now_s, s):
+            return False
+        if work.counts[TRUNKED] == 0 or not take_from_nics(turn == _ROUNDS - 1, s):
+            break
+    if work.counts[SHORT] > 0:
+        return False
+    if s.groups.next_s[0] <= now_s:
+        sum_up(0, now_s, s)
+    return True
+
+
+def take_from_nics(is_last: bool, s: State) -> bool:
+    """Take what trunks use from nics, and note which are short; whether more turns are needed.
+
+    ``is_last``: there are none, and nics that need them are short.
+    """
+    work, cells, nics, again = s.work, s.cells, s.nics, False
+    note_rates(s)
+    work.counts[SHORT] = 0
+    for nic in range(len(nics.link)):
+        nics.is_short[nic] = False
+        if nics.many[nic] == 0:
+            continue
+        link, most = nics.link[nic], work.most[2 * nics.rack[nic] + (nic & 1)]
+        capacity, cell = work.capacity[link], max(s.cell_of[link], NO_CELL)
+        level, load = cells.level[2 * cell + 1], cells.load[2 * cell + 1]
+        if level == inf and load + nics.many[nic] * most <= capacity:
+            nics.used[nic], work.left[link] = 0.0, capacity  # whatever trunks use exactly
+            continue
+        used, most = used_of(nic, s)
+        nics.used[nic], work.left[link] = used, max(capacity - used, 0.0)
+        needs_turn = is_amiss(cell, 1, s)
+        again = again or needs_turn
+        if (needs_turn and is_last) or used > capacity * (1.0 + ROUNDING) or level < most:
+            nics.is_short[nic] = True
+            work.counts[SHORT] += 1
+    return again and not is_last
+
+
+def used_of(nic: int, s: State) -> tuple[float, float]:
+    """Bytes/s of trunks on a nic, and the most that one flow of these has."""
+    nics, work, rack, racks, used, most = s.nics, s.work, s.nics.rack[nic], s.racks, 0.0, 0.0
+    first, step = (rack, racks) if nic & 1 else (rack * racks, 1)
+    for far in range(racks - 1):
+        many, rate = nics.to[nic * racks + far], work.rate[first + far * step]
+        if many > 0:
+            used += many * rate
+            most = max(most, rate)
+    return used, most
+
+
+def note_rates(s: State) -> None:
+    """Note the rates of trunks by route, and the most of each rack."""
+    work, most, racks = s.work, s.work.most, s.racks
+    for at in range(len(most)):
+        most[at] = 0.0
+    for near in range(racks - 1):
+        for far in range(racks - 1):
+            route = near * racks + far
+            row = NONE if work.trunk[route] == NONE else s.lines.head[work.trunk[route]]
+            work.rate[route] = rate = 0.0 if row == NONE else s.rows.rate[row]
+            most[2 * near] = max(most[2 * near], rate)
+            most[2 * far + 1] = max(most[2 * far + 1], rate)
 
 
 def is_amiss(cell: int, part: int, s: State) -> bool:
@@ -363,4 +450,4 @@ def run(
         if is_over or ends_plan == AT_ENDS:
             return now_s, events, True
         if not serve_in_order(order, share, queue, now_s, s):
-            return now_s, NO_END, True
+            return now_s, NO_END if s.work.counts[SHORT] == 0 else events, True

@@ -13,6 +13,7 @@ from railyard.netemu.kernel.state import (
     NO_CELL,
     NONE,
     NOT_KNOWN,
+    TRUNKED,
     Array,
     Groups,
     Rows,
@@ -111,6 +112,7 @@ def join(flow: int, row: int, now_s: float, s: State) -> None:
     needs = rows.served[row] + (flows.size[flow] - flows.sent[flow]) / weight
     flows.needs[flow] = needs
     put_in_order(flow, row, s)
+    count_over_nics(flow, row, 1, s)
     rows.flows[row] += 1
     rows.weight[row] += weight
     rows.total[row] += weight * needs
@@ -128,6 +130,21 @@ def join(flow: int, row: int, now_s: float, s: State) -> None:
             break
         s.cells.load[2 * cell] = s.cells.load[2 * cell + 1] = inf  # not known any more
         s.work.weights[rows.place[entry]] = rows.weight[row]
+
+
+def count_over_nics(flow: int, row: int, more: int, s: State) -> None:
+    """Count a flow that joins a row, or leaves it, on its nics, if the row is a trunk."""
+    nics, flows, way = s.nics, s.flows, s.rows.way[row]
+    if way == NONE or not s.lines.is_trunk[way]:
+        return
+    near, far = flows.route[flow] // s.racks, flows.route[flow] % s.racks
+    for nic, rack in ((2 * flows.src[flow], far), (2 * flows.dst[flow] + 1, near)):
+        if nics.link[nic] != s.none:
+            nics.to[nic * s.racks + rack] += more
+            nics.many[nic] += more
+            s.work.counts[TRUNKED] += more
+            if nics.many[nic] == 0:
+                nics.used[nic] = 0.0
 
 
 def put_in_order(flow: int, row: int, s: State) -> None:
@@ -197,6 +214,7 @@ def leave(flow: int, now_s: float, s: State) -> None:
         rows.last[row] = flows.before[flow]
     take_out(flow, flows.before, flows.after, rows.first, row)
     flows.row[flow] = NONE
+    count_over_nics(flow, row, -1, s)
     rows.flows[row] -= 1
     has_less(row, flows.weight[flow], flows.weight[flow] * flows.needs[flow], now_s, s)
 
@@ -209,6 +227,7 @@ def end_flows(row: int, enough: float, at_s: float, s: State) -> None:
         weight += flows.weight[flow]
         total += flows.weight[flow] * flows.needs[flow]
         flows.row[flow], flows.sent[flow], flows.end_s[flow] = NONE, flows.size[flow], at_s
+        count_over_nics(flow, row, -1, s)
         rows.flows[row] -= 1
         work.ended[work.counts[ENDED]] = flow
         work.counts[ENDED] += 1

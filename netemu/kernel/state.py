@@ -4,6 +4,11 @@ A *row* is the flows of one group that are served alike on one path: they all ge
 (bytes per unit of weight), so a flow ends when its row's service reaches what it needs.  A *group*
 is what flow schedulers put in order: the flows of a coflow, or all flows.  A *cell* is a group's
 rows on one link.
+
+A *trunk* is a row of all flows from one rack to another, whichever nodes they are between: its path
+has no nodes' links, which hardly ever hold such flows back where many share the racks' links.  What
+trunks use of a node's link is taken from it before its own rows get the rest; where that holds
+flows of trunks back, they get rows of their own (``fabric.store``).  A *nic* is a node's link.
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ Reals: TypeAlias = Annotated[Any, np.float64, "each"]
 Flags: TypeAlias = Annotated[Any, np.bool_, "each"]
 EntryIds: TypeAlias = Annotated[Any, np.int32, "entries"]  #: for each link of a row's path
 TwoReals: TypeAlias = Annotated[Any, np.float64, "two"]
+RackIds: TypeAlias = Annotated[Any, np.int32, "racks"]
 
 
 class Flows(NamedTuple):
@@ -117,6 +123,19 @@ class Lines(NamedTuple):
     link: EntryIds  #: [path * longest]: its links
     ends: Counts  #: what tells the path from others, see ``ways``
     beside: Ids  #: the path before it in its bucket
+    is_trunk: Flags  #: whether its rows may have flows over limited nics
+
+
+class Nics(NamedTuple):
+    """[2 * node + 1 if it is the one down], and [.. * racks + rack]"""
+
+    link: Ids  #: its number if it has a limit, else ``none``
+    rack: Ids
+    many: Ids  #: flows of trunks over it
+    to: RackIds  #: how many of these there are to, or from, each rack
+    apart: Ids  #: flows get rows of their own while it has fewer rows than this
+    used: Reals  #: bytes/s of trunks that are taken from what is left of it
+    is_short: Flags  #: whether it holds trunks back
 
 
 class Work(NamedTuple):
@@ -126,6 +145,9 @@ class Work(NamedTuple):
     left: Reals
     unused: Reals
     carried: Reals  #: [route]: bytes of flows that are closed, or take another route now
+    trunk: Ids  #: [route]: the number of its trunk's path
+    rate: Reals  #: [route]: that of its trunk
+    most: Reals  #: [2 * rack + 1 if it is into it]: the most of these
     carried_out: Reals  #: [node]: the same over its link up
     carried_in: Reals
     counts: Counts  #: see ``SENDING`` to ``FREE_ROWS``
@@ -162,6 +184,7 @@ class State(NamedTuple):
     longest: int  #: links of the longest path
     shift: int  #: a row has 2**shift entries, of which the first are used
     mask: int  #: 2**shift - 1
+    racks: int  #: as routes are numbered, see ``fabric.store``; 0: there are no trunks
     listed: int  #: on how many links of its path a row is listed in cells; 0: it stands in line
     by_bytes: bool  #: whether a flow's weight is what it has left to send
     has_keys: bool  #: whether lines are in the order of ``Rows.key``, or of bytes left
@@ -173,6 +196,7 @@ class State(NamedTuple):
     cells: Cells
     groups: Groups
     lines: Lines
+    nics: Nics
     work: Work
 
 
@@ -182,15 +206,16 @@ AT_ARRIVALS, AT_GROUPS, AT_ENDS = range(3)
 NO_END = -1
 #: Places in ``Work.counts``.
 SENDING, ENDED, FREED, FREE_CELLS, EMPTIED, ENTRIES, SERVED, WAYS, ROWS, FREE_ROWS = range(10)
+#: The sum of ``Nics.many``, and how many of them are short.
+TRUNKED, SHORT = range(10, 12)
 
 
 @functools.lru_cache(maxsize=64)
-def empty_state(
-    links: int, longest: int, listed: int, routes: int, nodes: int, by_bytes: bool, has_keys: bool
-) -> State:
+def empty_state(sizes: tuple[int, ...], by_bytes: bool, has_keys: bool) -> State:
     """To be ``copied``: without flows, for links of no capacity; the last stands for none."""
+    links, longest, listed, routes, nodes, racks = sizes
     shift = (longest - 1).bit_length()
-    work = table_of(Work, 0)._replace(counts=np.zeros(10, np.int64))
+    work = table_of(Work, 0)._replace(counts=np.zeros(12, np.int64))
     of_links = (
         "capacity left unused load summed share rising begin end queue line waiting heap heap_key"
     )
@@ -199,6 +224,9 @@ def empty_state(
     )
     work = work._replace(
         line=np.full(links, NONE, np.int32),
+        trunk=np.zeros(routes, np.int32),
+        rate=np.zeros(racks**2),
+        most=np.zeros(2 * racks),
         carried=np.zeros(routes),
         carried_out=np.zeros(nodes),
         carried_in=np.zeros(nodes),
@@ -208,6 +236,7 @@ def empty_state(
         longest=longest,
         shift=shift,
         mask=2**shift - 1,
+        racks=racks,
         listed=listed,
         by_bytes=by_bytes,
         has_keys=has_keys,
@@ -219,6 +248,7 @@ def empty_state(
         cells=table_of(Cells, 0),
         groups=table_of(Groups, 0),
         lines=table_of(Lines, 0),
+        nics=table_of(Nics, 2 * nodes, racks=racks),
         work=work,
     )
     return grown(state, flows=16, rows=16, cells=32, groups=4, ways=16)

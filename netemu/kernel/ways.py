@@ -16,9 +16,6 @@ from railyard.netemu.kernel.state import FREE_ROWS, FREED, NONE, ROWS, WAYS, Arr
 class Ways(NamedTuple):
     """What tells ways from each other: their ends, and what is between."""
 
-    rack: Ids  #: [node]
-    up: Ids  #: [node]: its link up, if that has a limit, else ``State.none``
-    down: Ids
     middle: Ids  #: [route]: the number of its links with limits; NONE: it is not known yet
     middle_link: Ids  #: [middle, position]: these, then ``State.none``
     bucket: Ids  #: the last way that fell there
@@ -30,7 +27,6 @@ def open_all(
     first: int,
     racks: int,
     s: State,
-    w: Ways,
 ) -> None:
     """Have flows that send nothing yet; ``first``: how many there were before.
 
@@ -44,32 +40,57 @@ def open_all(
         flows.src[flow], flows.dst[flow] = src[at], dst[at]
         flows.route[flow] = 2 * racks * racks
         if src[at] != dst[at]:
-            flows.route[flow] = w.rack[src[at]] * racks + w.rack[dst[at]]
+            near, far = s.nics.rack[2 * src[at]], s.nics.rack[2 * dst[at]]
+            flows.route[flow] = near * racks + far
         flows.size[flow], flows.weight[flow] = size_bytes[at], weight[at]
         flows.sent[flow] = flows.booked[flow] = 0.0
 
 
-def find_all(going: Array, found: Array, s: State, w: Ways) -> int:
+def find_all(going: Array, found: Array, has_trunks: bool, s: State, w: Ways) -> int:
     """Find the way of each flow by packets; NONE: no link limits it.
 
-    What is between its racks must be known, and there must be room for as many new ways.  Returns
-    how many flows have no way, or nothing to send.
+    What is between its racks must be known, and there must be room for as many new ways.
+    ``has_trunks``: flows may join trunks.  Returns how many flows have no way, or nothing to send.
     """
     idle, flows = 0, s.flows
     for at in range(len(going)):
         flow = going[at]
-        found[at] = find(flow, s, w)
+        is_trunk = has_trunks and can_join_trunk(flow, s, w)
+        found[at] = find(flow, is_trunk, s, w)
+        if is_trunk:
+            s.lines.is_trunk[found[at]], s.work.trunk[flows.route[flow]] = True, found[at]
         if found[at] == NONE or flows.sent[flow] >= flows.size[flow]:
             idle += 1
     return idle
 
 
-def find(flow: int, s: State, w: Ways) -> int:
+def can_join_trunk(flow: int, s: State, w: Ways) -> bool:
+    """Whether a flow is between racks, and may be in one row with others between them."""
+    flows, nics, route = s.flows, s.nics, s.flows.route[flow]
+    near, far = route // s.racks, route % s.racks
+    if near == far or max(near, far) >= s.racks - 1 or flows.weight[flow] != 1.0:  # sums are whole
+        return False
+    if w.middle_link[w.middle[route] << s.shift] == s.none:
+        return False
+    for nic in (2 * flows.src[flow], 2 * flows.dst[flow] + 1):
+        if nics.link[nic] != s.none and nics.apart[nic] > 0:
+            cell = s.cell_of[nics.link[nic]]
+            if cell == NONE:
+                nics.apart[nic] = 0
+            elif s.cells.many[cell] < nics.apart[nic]:
+                return False
+    return True
+
+
+def find(flow: int, is_trunk: bool, s: State, w: Ways) -> int:
     """The way of one flow."""
-    src, dst, middle, nodes = s.flows.src[flow], s.flows.dst[flow], w.middle[s.flows.route[flow]], 1
-    nodes += len(w.up)
-    up = src if src != dst and w.up[src] != s.none else nodes - 1
-    down = dst if src != dst and w.down[dst] != s.none else nodes - 1
+    src, dst, middle = s.flows.src[flow], s.flows.dst[flow], w.middle[s.flows.route[flow]]
+    nodes, link_up, link_down = 1 + len(s.nics.link) // 2, s.nics.link[2 * src], s.none
+    up = down = nodes - 1
+    if src != dst and not is_trunk:
+        link_down = s.nics.link[2 * dst + 1]
+        up = src if link_up != s.none else up
+        down = dst if link_down != s.none else down
     if up == down == nodes - 1 and w.middle_link[middle << s.shift] == s.none:
         return NONE
     ends, lines, links = (middle * nodes + up) * nodes + down, s.lines, s.lines.link
@@ -82,16 +103,17 @@ def find(flow: int, s: State, w: Ways) -> int:
     way = s.work.counts[WAYS]
     s.work.counts[WAYS] += 1
     lines.ends[way], lines.beside[way], w.bucket[bucket] = ends, w.bucket[bucket], way
+    lines.is_trunk[way] = False
     at = way << s.shift
     if up < nodes - 1:
-        links[at] = w.up[src]
+        links[at] = link_up
         at += 1
     entry = middle << s.shift
     while entry < (middle + 1) << s.shift and w.middle_link[entry] != s.none:
         links[at] = w.middle_link[entry]
         at, entry = at + 1, entry + 1
     if down < nodes - 1:
-        links[at] = w.down[dst]
+        links[at] = link_down
         at += 1
     while at < (way + 1) << s.shift:
         links[at] = s.none

@@ -16,7 +16,7 @@ from railyard.jobs.workloads.coflows import CoflowTrace, TraceCoflow
 from railyard.netemu.circuits import pairs
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.kernel.pointers import Pointers
-from railyard.netemu.kernel.state import FREE_ROWS, NONE, ROWS, Flags, Ids, Reals
+from railyard.netemu.kernel.state import FREE_ROWS, NONE, ROWS, TRUNKED, Flags, Ids, Reals
 from railyard.netemu.messages import CloseFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.links import fill, stack
@@ -35,10 +35,12 @@ NAMES = sorted(FLOW_SCHEDULERS.keys() - {"sunflow"})
 class Busy:
     """A network in which flows come, end and are cancelled, and links change."""
 
-    def __init__(self, scheduler: str, seed: int) -> None:
+    def __init__(self, scheduler: str, seed: int, trunks_from: float = math.inf) -> None:
         self.dice = random.Random(seed)
         nic = self.dice.choice(["unlimited", "8Gbps"])
-        self.fabric = Fabric(network_of(3, 2, nic, "4Gbps"), flow_scheduler(scheduler))
+        self.fabric = Fabric(
+            network_of(3, 2, nic, "4Gbps"), flow_scheduler(scheduler), trunks_from=trunks_from
+        )
         self.links = list(self.fabric.network.number)
         self.started = 0
         for number in range(3):
@@ -76,10 +78,12 @@ class Busy:
         open_flows(self.fabric, *new)
 
 
-@pytest.mark.parametrize("scheduler", NAMES)
-def test_arrays_have_each_flow_and_row_once(scheduler: str) -> None:
+@pytest.mark.parametrize(
+    ("scheduler", "trunks_from"), [*((name, math.inf) for name in NAMES), ("maxmin", 0)]
+)
+def test_arrays_have_each_flow_and_row_once(scheduler: str, trunks_from: float) -> None:
     for seed in range(8):
-        busy = Busy(scheduler, seed)
+        busy = Busy(scheduler, seed, trunks_from)
         for _ in range(60):
             busy.step()
             _check(busy.fabric)
@@ -128,11 +132,21 @@ def _check(fabric: Fabric) -> None:
     work = store.state.work
     assert not set(work.free_rows[: work.counts[FREE_ROWS]].tolist()) & members.keys()
     assert state.groups.rows.sum() == len(members)
+    nics, over = state.nics, np.zeros_like(state.nics.to)
+    for flow in sending:
+        if rows.way[flows.row[flow]] != NONE and state.lines.is_trunk[rows.way[flows.row[flow]]]:
+            near, far = divmod(int(flows.route[flow]), state.racks)
+            for nic, rack in ((2 * flows.src[flow], far), (2 * flows.dst[flow] + 1, near)):
+                over[nic * state.racks + rack] += nics.link[nic] != state.none
+    assert (nics.to == over).all()
+    assert nics.many.tolist() == over.reshape(len(nics.many), state.racks).sum(axis=1).tolist()
+    assert work.counts[TRUNKED] == over.sum()
 
 
-def test_levels_are_those_of_progressive_filling() -> None:
+@pytest.mark.parametrize("trunks_from", [0, 4, math.inf])
+def test_levels_are_those_of_progressive_filling(trunks_from: float) -> None:
     for seed in range(30):
-        busy = Busy("maxmin", seed)
+        busy = Busy("maxmin", seed, trunks_from)
         for _ in range(40):
             busy.step()
             fabric, store = busy.fabric, busy.fabric._store
@@ -151,6 +165,38 @@ def test_levels_are_those_of_progressive_filling() -> None:
             rates = fill(paths, weights, store.state.work.capacity.copy()) * weights
             found = [fabric.rate_bytes_per_s(name) for name in going]
             assert found == pytest.approx(rates.tolist(), rel=1e-9, abs=1e-3)
+
+
+def test_flows_leave_a_trunk_only_where_a_nic_holds_them_back() -> None:
+    """Those over others stay; new ones get rows of their own until the nic has no row."""
+    fabric = Fabric(network_of(2, 4, "8Gbps", "8Gbps"), flow_scheduler("maxmin"), trunks_from=0)
+    work = fabric._store.view.work
+
+    def start(name: str, src: str, dst: str) -> None:
+        open_flows(fabric, FlowSpec(flow=name, src=src, dst=dst, size_bytes=10**9))
+
+    for number in range(3):
+        start(f"f{number}", f"r0n{number}", f"r1n{number}")
+    assert list(fabric.rates_bytes_per_s().values()) == pytest.approx([1e9 / 3] * 3)
+    assert work.counts[TRUNKED] == 6  # each over two nics
+    start("near", "r0n0", "r0n3")  # takes what the trunk leaves of the nic
+    assert fabric.rate_bytes_per_s("near") == pytest.approx(2e9 / 3)
+    assert work.counts[TRUNKED] == 6
+    for number in range(3):
+        start(f"near{number}", "r0n0", "r0n3")
+    assert fabric.rate_bytes_per_s("f0") == pytest.approx(1e9 / 5)
+    assert fabric.rate_bytes_per_s("f1") == pytest.approx(4e9 / 10)
+    assert work.counts[TRUNKED] == 4
+    start("g", "r0n0", "r1n1")
+    assert fabric.rate_bytes_per_s("g") == pytest.approx(1e9 / 6)
+    assert work.counts[TRUNKED] == 4
+    for name in ("f0", "g", "near", *(f"near{number}" for number in range(3))):
+        carry_out(fabric, CloseFlow(flow=name))
+    fabric.next_event_s()
+    start("h", "r0n0", "r1n1")
+    assert fabric.rate_bytes_per_s("h") == pytest.approx(1e9 / 3)
+    assert work.counts[TRUNKED] == 6
+    assert fabric.free_bytes_per_s()["r0n0.up"] == pytest.approx(2e9 / 3)
 
 
 # Tables of arrays as compiled loops get them.
@@ -253,6 +299,32 @@ def test_whatever_happens_circuits_rates_and_ends_are_the_same(
     for run in runs:
         run.finish()
     are_alike(runs)
+
+
+@given(
+    moments=st.lists(a_moment, min_size=3, max_size=20),
+    nic=st.sampled_from(["8Gbps", "20Gbps"]),
+    elephant=st.sampled_from(["1GB", "3GB", "10GB"]),
+)
+@settings(max_examples=100, deadline=None)
+def test_trunks_change_neither_circuits_nor_rates(moments, nic, elephant):
+    places = topology(nic, nodes=2, elephant_bytes=elephant)
+    runs = [Run(Fabric(places, Sunflow(), trunks_from=many)) for many in (math.inf, 0)]
+    for events, tenths in moments:
+        for event in events:
+            for run in runs:
+                run.do(event)
+        one, other = (run.fabric for run in runs)
+        assert other.circuits() == one.circuits()
+        close = {"rel": 1e-9, "abs": 1.0}
+        assert other.rates_bytes_per_s() == pytest.approx(one.rates_bytes_per_s(), **close)
+        assert other.free_bytes_per_s() == pytest.approx(one.free_bytes_per_s(), **close)
+        assert other.bytes_by_link() == pytest.approx(one.bytes_by_link(), **close)
+        for run in runs:
+            run.wait(tenths / 10)
+    for run in runs:
+        run.finish()
+    assert runs[1].ends == pytest.approx(runs[0].ends, rel=1e-9)
 
 
 def test_it_is_the_compiled_loops_that_decide():

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.fabric.store import TRUNKS_FROM
 from railyard.netemu.messages import CloseFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import Finished, FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
@@ -78,9 +79,21 @@ def random_links(dice: random.Random) -> dict[str, str]:
 class Run:
     """A network to which changes happen, and when its flows end."""
 
-    def __init__(self, topology: Topology, scheduler: str, *, is_compiled: bool) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        scheduler: str,
+        *,
+        is_compiled: bool,
+        trunks_from: float = TRUNKS_FROM,
+    ) -> None:
         compiled_from = 0 if is_compiled else math.inf
-        self.fabric = Fabric(topology, flow_scheduler(scheduler), compiled_from=compiled_from)
+        self.fabric = Fabric(
+            topology,
+            flow_scheduler(scheduler),
+            compiled_from=compiled_from,
+            trunks_from=trunks_from,
+        )
         self.ends: dict[str, float] = {}  #: {flow: when it ended}; flows that never do are left out
         self._known: set[CoflowId] = set()
 

@@ -188,11 +188,14 @@ def _differences(
     seed: int,
     is_compiled: bool,
 ) -> Iterator[str]:
-    found = Run(case.topology, scheduler, is_compiled=is_compiled).all_of(case.moments)
-    for flow in sorted(expected.keys() | found.keys()):
-        right_s, end_s = float(expected.get(flow, _NEVER)), found.get(flow, float(_NEVER))
-        if abs(end_s - right_s) > CLOSE_S + CLOSE_SHARE * abs(right_s):
-            yield f"{scheduler}, seed {seed}: {flow} ends at {end_s}: {right_s}"
+    for trunks_from in (0, math.inf):
+        run = Run(case.topology, scheduler, is_compiled=is_compiled, trunks_from=trunks_from)
+        found = run.all_of(case.moments)
+        for flow in sorted(expected.keys() | found.keys()):
+            right_s, end_s = float(expected.get(flow, _NEVER)), found.get(flow, float(_NEVER))
+            if abs(end_s - right_s) > CLOSE_S + CLOSE_SHARE * abs(right_s):
+                trunks = f"trunks from {trunks_from} flows on"
+                yield f"{scheduler}, seed {seed}, {trunks}: {flow} ends at {end_s}: {right_s}"
 
 
 # Circuits ----------------------------------------------------------------------------------------
