@@ -352,9 +352,14 @@ def _table_of(found: Sequence[Row], numbers: Mapping[tuple[str, str], int]) -> I
             tables.setdefault((row.figure.where, _runs(row, numbers)), []).append(row)
     for (where, runs), some in tables.items():
         yield from ("", f"**{where}**: {runs}", "")
-        yield from _table("", "published", "ours", "verdict")
+        about = [(row.line.case, f"`{row.line.subject}`", row.line.measure.words) for row in some]
+        shared = set.intersection(*map(set, about)) if len(some) > 1 else set[str]()
+        head = ", ".join(word for word in about[0] if word and word in shared)
+        yield from _table(head, "published", "ours", "verdict")
         notes: dict[str, str] = {}  #: {what is said of some rows: its letter}
-        yield from (f"| {' | '.join(_cells(row, notes))} |" for row in some)
+        for row, words in zip(some, about, strict=True):
+            own = ", ".join(word for word in words if word and word not in shared)
+            yield f"| {' | '.join([own, *_cells(row, notes)])} |"
         yield from (
             ("", *(f"({letter}) {words}" for words, letter in notes.items())) if notes else ()
         )
@@ -375,10 +380,9 @@ def _cells(row: Row, notes: dict[str, str]) -> tuple[str, ...]:
     line, own = row.line, row.recorded
     assert own is not None
     assert own.mean is not None
-    about = ", ".join(word for word in (line.case, f"`{line.subject}`", line.measure.words) if word)
     ours = mean_words(own.mean, own.ci95_half_width)
     whys = [row.constructed or ("" if row.verdict == "reproduced" else row.why)]
     whys += ["a scheduler from second hand"] if row.is_second_hand else []
     letters = [notes.setdefault(why, ascii_lowercase[len(notes)]) for why in whys if why]
     words = " ".join([f"**{row.verdict}**", *(f"({letter})" for letter in letters)])
-    return about, published_words(row.published, line.measure.unit), ours, words
+    return published_words(row.published, line.measure.unit), ours, words

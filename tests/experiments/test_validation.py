@@ -125,8 +125,8 @@ def test_the_command_records_and_writes_the_page(railyard: CommandLine, tmp_path
     add = ("--add", tmp_path / "numbers.json", "--output", output)
     assert railyard.call("validation", records, *add).returncode == 0
     text = output.read_text()
-    [line] = [line for line in text.splitlines() if "W1, `corral`, less makespan" in line]
-    assert "| 10 to 33 % | -2.0 ± 5.0 | **not reproduced** |" in line
+    assert "\n| W1, less makespan | published | ours | verdict |\n" in text
+    assert "\n| `corral` | 10 to 33 % | -2.0 ± 5.0 | **not reproduced** |\n" in text
     assert "**Fig. 6, section 6.2.1**: 12 tasks in 1; seeds 4-10; by 1" in text
     assert "1. `railyard reproduce corral fig6`, abc1234" in text
     assert railyard.call("validation", records).stdout == text
