@@ -108,11 +108,7 @@ class Store:
     """
 
     def __init__(
-        self,
-        network: Network,
-        scheduler: FlowScheduler,
-        slots: int = 0,
-        trunks_from: float = TRUNKS_FROM,
+        self, network: Network, scheduler: FlowScheduler, slots: int, trunks_from: float
     ) -> None:
         self.network = network
         self.serves = scheduler.serves

@@ -22,11 +22,7 @@ class Ways(NamedTuple):
 
 
 def open_all(
-    new: Array,
-    columns: tuple[Array, Array, Array, Array, Array],
-    first: int,
-    racks: int,
-    s: State,
+    new: Array, columns: tuple[Array, Array, Array, Array, Array], first: int, racks: int, s: State
 ) -> None:
     """Have flows that send nothing yet; ``first``: how many there were before.
 
