@@ -14,7 +14,7 @@ from railyard.api.store import RailyardFileSystem
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.mixes import Defaults
 from railyard.resourcemanager.schedulers import all_recipes
-from railyard.runs.config import cluster_config, pair_of
+from railyard.runs.config import cluster_config, pairs_of
 from railyard.runs.simulation import VirtualRun, run_virtually
 from railyard.runs.workloads import measured_jobs
 from tests.command_line import ROOT, SMALL
@@ -229,7 +229,8 @@ def workload(tmp_path_factory):
 
 @pytest.mark.parametrize("scheduler", sorted(all_recipes()))
 def test_a_join_of_ones_own_ends_under_every_scheduler(workload, scheduler):
-    config = cluster_config(TOPOLOGY, pair=pair_of(scheduler, None), options=(), seed=1)
+    [pair] = pairs_of([scheduler])
+    config = cluster_config(TOPOLOGY, pair=pair, options=(), seed=1)
     [job] = run_virtually(VirtualRun(config=config, workload=workload))["jobs"]
     assert job["ok"], job
     assert (job["maps"], job["input_bytes"]) == (4, workload.jobs[0].input_bytes)
