@@ -79,8 +79,9 @@ class Policy:
     #: whether it has nothing to propose until it is notified of something; ``propose`` is not asked
     #: as long as this is set
     quiet: bool = False
-    #: up to when, but for ``wake_s``, neither time nor reported progress change what it answers and
-    #: proposes: it is told of reports, but not asked after them
+    #: until then the core does not ask it after a report of progress: but for ``wake_s``, neither
+    #: time nor progress changes its answers and proposals.  A subclass of which that is not true
+    #: must set -inf, as it inherits this
     steady_until_s: float = -inf
 
     def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:

@@ -34,7 +34,12 @@ from railyard.cluster.ids import JobId, RackId, StageId
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Wait
 from railyard.resourcemanager.interface.estimates import Estimates
 from railyard.resourcemanager.interface.events import DataAnnounced
-from railyard.resourcemanager.interface.policies import DataPolicy, ShufflePolicy, TaskPolicy
+from railyard.resourcemanager.interface.policies import (
+    FOR_GOOD,
+    DataPolicy,
+    ShufflePolicy,
+    TaskPolicy,
+)
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -84,7 +89,7 @@ class LateStart(ShufflePolicy):
 
     Config = LateStartConfig
     section = "shuffle"
-    steady_until_s = inf
+    steady_until_s = FOR_GOOD
     uses_forecasts = True
 
     def __init__(self, config: LateStartConfig, cluster: ClusterView) -> None:
@@ -232,7 +237,7 @@ class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
 
     Config = CoConfig
     section = "co-scheduler"
-    steady_until_s = inf
+    steady_until_s = FOR_GOOD
     uses_forecasts = True
 
     def __init__(self, config: CoConfig, cluster: ClusterView) -> None:
